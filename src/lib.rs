@@ -4,19 +4,21 @@
 //! filch has three parts: a work-stealing deque, a queue for many producers and consumers, and an
 //! event count on which threads sleep. Tasks and a work-stealing thread pool are built from these
 //! parts. The trait [`Executor`] is the interface by which a pool accepts work. A scheduler
-//! [shares](fair) any executor among queues, by weight and in time.
+//! [shares](fair) the time of any executor's threads among queues, by weight.
 //!
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
 //! undefined behaviour, and model-checked. Each memory ordering has a name, and
-//! `proofs/orderings.md` argues each. `cargo xtask orderings` weakens each ordering in turn: a
-//! model fails, or `loom-tests/unwitnessed.md` names the litmus test that judges the ordering. The
-//! [guide] shows how to use the crate, and how to port code to it from other crates.
+//! `proofs/orderings.md` argues each. `cargo xtask orderings` weakens each ordering in turn, and a
+//! model must fail. For the orderings that no model can judge, `loom-tests/unwitnessed.md` names
+//! the litmus tests that do. The [guide] shows how to use the crate, and how to port code to it
+//! from other crates.
 //!
 //! - [`Worker`] and its [`Stealer`]s: a deque with one owner, from which other threads steal.
 //! - [`Injector`]: a FIFO queue to which any thread pushes, and from which any thread takes.
 //! - [`EventCount`](idle::EventCount): threads sleep on it until another notifies them.
 //!   [`Searchers`](idle::Searchers) skips the wake-up while a thread is searching for work.
-//! - [`ThreadPool`]: a work-stealing pool. [`LockedPool`](pool::LockedPool): one queue, one lock.
+//! - [`ThreadPool`]: a work-stealing pool. [`LockedPool`](pool::LockedPool): a pool with one queue
+//!   under one lock.
 //! - [`FairScheduler`]: shares the threads of any executor among queues.
 //!
 //! The README has a table with the order, the progress and the allocations of each structure.
@@ -82,8 +84,9 @@
 //!
 //! # Features
 //!
-//! - `std` (default): tasks, executors, pools, queues, sleeping in the thread itself, and
-//!   [`deque::Builder::shrinking`]. Without `std` the crate needs only `alloc`.
+//! - `std` (default): tasks, executors, pools, schedulers with their queues,
+//!   [`ThreadPark`](idle::ThreadPark), simulation, timelines, and [`deque::Builder::shrinking`].
+//!   Without `std` the crate needs only `alloc`.
 //! - `tracing`: the types `task::CurrentSpan` and `task::TaskSpan`, by which the spans of the crate
 //!   `tracing` accompany tasks.
 //! - `futures`: pools, schedulers, queues and the handles of a stepper implement
@@ -97,7 +100,8 @@
 //! [`ThreadPool::metrics`] and [`Queue::metrics`](fair::Queue::metrics) return counts and times,
 //! and [`FairScheduler::report`] the shares of queues. [`trace::Timeline`] records which thread ran
 //! a task of which queue, and when, for Perfetto. [`trace::prometheus`] writes the metrics as text
-//! for Prometheus. The `{:?}` of most types shows how many items they hold.
+//! for Prometheus. The `{:?}` of deques and injectors shows how many items they hold. That of
+//! queues and schedulers shows how many tasks are pending.
 //!
 //! # Models
 //!

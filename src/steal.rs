@@ -4,12 +4,12 @@ use core::fmt;
 
 /// The result of an attempt to steal.
 ///
-/// A loop that steals repeats while it gets `Retry`. A thread that is about to sleep counts `Retry`
-/// as work. Another thread was quicker to one item, but there may be other items.
+/// `Retry` means that another thread was quicker, but there may still be items. So a loop that
+/// steals repeats while it gets `Retry`. A thread that is about to sleep counts `Retry` as work.
 ///
 /// # Examples
 ///
-/// Try several places, and retry only if some place asks for it:
+/// Try several deques, and try them again only if one of them returned `Retry`:
 ///
 /// ```
 /// use filch::{Steal, Stealer, Worker};
@@ -117,7 +117,7 @@ impl<T> Steal<T> {
         }
     }
 
-    /// Returns this result if it is a `Success`, and otherwise tries elsewhere.
+    /// Returns this result if it is a `Success`, and otherwise calls `f` for another attempt.
     ///
     /// If neither attempt took anything, and one of them was `Retry`, the result is `Retry`.
     ///
@@ -153,8 +153,8 @@ impl<T> fmt::Debug for Steal<T> {
 }
 
 impl<T> FromIterator<Steal<T>> for Steal<T> {
-    /// Returns the first `Success`, without looking further. If there is none, returns `Retry` if
-    /// any attempt did, and otherwise `Empty`.
+    /// Returns the first `Success`, and makes no attempt after it. If there is none, returns
+    /// `Retry` if any attempt returned `Retry`, and otherwise `Empty`.
     fn from_iter<I: IntoIterator<Item = Steal<T>>>(attempts: I) -> Steal<T> {
         let mut result = Steal::Empty;
         for attempt in attempts {

@@ -1,4 +1,4 @@
-//! An allocator that counts blocks; the articles counted garbage collections instead.
+//! An allocator that counts blocks. Duffy's articles counted garbage collections instead.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -19,14 +19,13 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BLOCKS.fetch_add(1, Relaxed);
-        // SAFETY: the arguments go unchanged to `System`, so what the caller promised us holds for
-        // it.
+        // SAFETY: the argument goes unchanged to `System`, so the caller's promise about it still
+        // holds.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the arguments go unchanged to `System`, so what the caller promised us holds for
-        // it.
+        // SAFETY: the caller got the block from `alloc` with this layout, and so from `System`.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -31,8 +31,8 @@ struct Options {
     baseline: String,
 }
 
-/// An executor, and the divisor of its number of tasks. A thread for each task would be too slow
-/// for all tasks.
+/// An executor to measure. It gets one of every `one_in` tasks, because `ThreadPerJob` is too slow
+/// for all of them.
 struct Subject {
     name: &'static str,
     executor: Arc<dyn Executor>,
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let subjects = subjects(options.threads)?;
     if !subjects.iter().any(|it| it.name == options.baseline) {
         let names: Vec<_> = subjects.iter().map(|it| it.name).collect();
-        return Err(format!("no executor is called so: choose one of {}", names.join(", ")).into());
+        return Err(format!("there is no such executor; choose one of {}", names.join(", ")).into());
     }
 
     let bar = ProgressBar::new((subjects.len() * SHAPES.len()) as u64);
@@ -77,7 +77,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
     let mut options = Options { tasks: 1_000_000, threads, baseline: "LockedPool".into() };
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let value = arguments.next().ok_or_else(|| format!("{USAGE}; what is `{argument}`?"))?;
+        let value = arguments.next().ok_or_else(|| format!("{USAGE}; {argument} has no value"))?;
         let number = || match value.parse() {
             Ok(number) if number > 0 => Ok(number),
             _ => Err(format!("{argument} wants a positive number, not `{value}`")),
@@ -86,7 +86,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--tasks" => options.tasks = number()?,
             "--threads" => options.threads = number()?,
             "--baseline" => options.baseline = value,
-            _ => return Err(format!("{USAGE}; what is `{argument}`?").into()),
+            _ => return Err(format!("{USAGE}; there is no option `{argument}`").into()),
         }
     }
     Ok(options)
@@ -125,7 +125,8 @@ impl ContextFlow for Request {
     }
 }
 
-/// A pool whose tasks carry its context. Jobs given to `execute` carry none.
+/// A pool that runs each job as a task with the pool's context. The pool's own `execute` adds no
+/// context to a job.
 struct WithContext(ThreadPool);
 
 impl Executor for WithContext {
@@ -150,7 +151,7 @@ fn channel(threads: usize) -> impl Executor {
         let jobs = Arc::clone(&jobs);
         thread::spawn(move || {
             loop {
-                let job = jobs.lock().expect("nobody panics there").recv();
+                let job = jobs.lock().expect("no thread panics with the lock").recv();
                 match job {
                     Ok(job) => job.run(),
                     Err(_) => return,
@@ -169,7 +170,7 @@ type Row = (Shape, &'static str, Measured);
 
 fn table(rows: &[Row], options: &Options) -> String {
     let mut text = format!(
-        "{} tasks, {} threads; ns a task; ratios to {}\n",
+        "{} tasks, {} threads; nanoseconds a task; ratios to {}\n",
         options.tasks, options.threads, options.baseline
     );
     for shape in SHAPES {

@@ -109,7 +109,7 @@ fn once(executor: &Arc<dyn Executor>, shape: Shape, tasks: usize, threads: usize
             (None, start.elapsed(), tasks)
         }
         Shape::Recursive { outer } => {
-            // Both numbers shrink if there are fewer tasks.
+            // With fewer than a million tasks, `outer` shrinks first, and then `inner`.
             let inner = (1_000_000 / outer).min(tasks);
             let outer = (tasks / inner).max(1);
             (None, recursive(executor, outer, inner), outer * inner)
@@ -134,8 +134,8 @@ fn submit(executor: &Arc<dyn Executor>, job: Job) {
     }
 }
 
-/// Blocks the workers at a gate until every task is queued. An executor without threads of its own
-/// has no such phases.
+/// Queues all tasks while the workers are blocked at a gate, and then drains them. An executor
+/// without an id has no workers to block, so its two phases are not timed separately.
 fn separated(
     executor: &Arc<dyn Executor>,
     tasks: usize,

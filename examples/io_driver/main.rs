@@ -73,8 +73,8 @@ fn work(
     const SOCKET: usize = 0;
     let (mut driver, mut done) = (Driver::new()?, Done::default());
     socket.set_nonblocking(true)?;
-    // SAFETY: `delete` removes the socket before it closes. After an early return, the local
-    // `driver` is dropped before the parameter `socket`.
+    // SAFETY: a socket must leave the poller before it closes. `delete` below removes it. After an
+    // early return, the local `driver` is dropped before the parameter `socket`.
     unsafe { driver.poller.add(&socket, Event::readable(SOCKET)) }?;
     while done != *wanted {
         if tasks.pop().is_some() {
@@ -87,8 +87,8 @@ fn work(
             continue; // dropping `prepared` cancels
         }
         driver.events.clear();
-        // A task may have arrived, a message, or both. So the worker looks at both, notified or
-        // not.
+        // A notification, an event or both may have ended the sleep. So the worker looks for a
+        // message here, and for a task at the start of the loop.
         prepared.commit_in(&mut driver, None);
         let mut buffer = [0; 64];
         match socket.read(&mut buffer) {

@@ -76,9 +76,9 @@ fn pictures(folder: &Path, is_check: bool) -> Result<(), Box<dyn Error>> {
         if is_check {
             let there = fs::read_to_string(&path).map_err(|it| failed("read", &path, it))?;
             if there != text {
-                return Err(format!("{} is not what this program draws", path.display()).into());
+                return Err(format!("{} is out of date: omit --check", path.display()).into());
             }
-            println!("{}: as drawn", path.display());
+            println!("{}: up to date", path.display());
         } else {
             fs::create_dir_all(folder).map_err(|it| failed("make", folder, it))?;
             fs::write(&path, &text).map_err(|it| failed("write", &path, it))?;

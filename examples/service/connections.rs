@@ -14,8 +14,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 
-/// Serves at most `most` connections at once, until `stop` is cancelled. Then it serves the
-/// requests that these connections have. Further clients wait in the kernel's queue.
+/// Serves at most `most` connections at once; further clients wait in the kernel's queue. When
+/// `stop` is cancelled, stops listening, and returns when the requests of the open connections have
+/// ended.
 ///
 /// Closes a connection if the head of its first or next request takes longer than `patience`. Also
 /// closes it if the client accepts no byte of a response for that long. The handler limits the time
@@ -41,7 +42,7 @@ pub(crate) async fn serve(
             next = next => next,
             () = stop.cancelled() => break,
         };
-        let _ = stream.set_nodelay(true); // a matter of speed
+        let _ = stream.set_nodelay(true); // a failure only costs speed
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(patience));
         let service = TowerToHyperService::new(router.clone());

@@ -63,7 +63,8 @@ impl Work {
         result
     }
 
-    /// Runs the work, unless its deadline has passed. A queue of filch checks the deadline itself.
+    /// Runs the work, unless its deadline has passed. For the modes without queues; a queue checks
+    /// the deadline itself.
     fn run_in_time(self) -> Result<Output, Problem> {
         match self.deadline {
             Some(deadline) if deadline <= Instant::now() => Err(Problem::expired()),
@@ -81,7 +82,7 @@ pub(crate) enum Engine {
 pub(crate) struct Queues {
     pool: ThreadPool,
     pub(crate) fair: FairScheduler,
-    /// By tenant.
+    /// The queues, by the index of the tenant.
     queues: Vec<Queue>,
     /// Calls the service that [`QueueLayer`] makes.
     call: Box<dyn Fn(Work) -> ResponseFuture<Output, Problem> + Send + Sync>,
@@ -138,7 +139,8 @@ impl Engine {
         }
     }
 
-    /// Takes no further work, and waits for the work that it has.
+    /// Shuts the scheduler down, and waits for its tasks. In the modes without queues, does
+    /// nothing.
     pub(crate) fn shut_down(&self, how: Shutdown) {
         if let Some(queues) = self.queues() {
             queues.fair.shutdown(how).expect("this is no worker");

@@ -52,9 +52,9 @@ fn usage() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     let load = Command::new("load")
-        .about("Compare a light tenant's waits beside a heavy one's flood")
+        .about("Measure a light tenant's latency alone and beside a heavy tenant, in each mode")
         .arg(
-            option("seconds", "N", "How long each mode is measured, alone and beside")
+            option("seconds", "N", "Seconds for each of a mode's two measurements")
                 .value_parser(value_parser!(u64).range(1..=600))
                 .default_value("9"),
         )
@@ -72,7 +72,7 @@ fn usage() -> Command {
             Arg::new("quick")
                 .long("quick")
                 .action(ArgAction::SetTrue)
-                .help("Measure for a second each"),
+                .help("Measure for one second instead of --seconds"),
         );
     Command::new("filch-service")
         .about("A server whose tenants share the threads fairly")
@@ -110,7 +110,7 @@ fn serve(given: &ArgMatches) -> Result<(), Box<dyn Error>> {
     };
     let tenants = Tenant::read(&text)?;
     let names: Vec<String> =
-        tenants.iter().map(|it| format!("{} ({})", it.name, it.weight)).collect();
+        tenants.iter().map(|it| format!("{} (weight {})", it.name, it.weight)).collect();
     let mode = given.get_one::<String>("mode").expect("it has a default");
     let address = *given.get_one::<SocketAddr>("address").expect("it has a default");
     let threads = given.get_one("threads").map_or_else(threads, |it: &u64| *it as usize);
@@ -119,7 +119,7 @@ fn serve(given: &ArgMatches) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let running = start(settings).await.map_err(|error| format!("{address}: {error}"))?;
-        println!("http://{}/ shows the tenants; by weight: {}", running.address, names.join(", "));
+        println!("http://{}/ shows the tenants: {}", running.address, names.join(", "));
         asked_to_stop().await?;
         println!("stopping: the requests that were accepted end first");
         running.stop().await?;

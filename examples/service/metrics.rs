@@ -19,7 +19,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Window(Mutex<Option<Report>>);
 
-/// Keeps the report of the last second, until it is aborted.
+/// Updates the server's window each second, until this task is aborted.
 pub(crate) async fn watch(server: Arc<Server>) {
     let Some(queues) = server.engine.queues() else { return };
     let mut before = queues.report();
@@ -60,7 +60,7 @@ fn text(server: &Server) -> String {
     let help = "Requests that were refused, cancelled or expired.";
     counter(&mut text, name, help, &|it| it.counts.dropped.load(Relaxed) as f64);
     let name = "service_refused_requests_total";
-    let help = "Requests that found the queue full.";
+    let help = "Requests that the queue refused, full or closed.";
     counter(&mut text, name, help, &|it| it.counts.refused.load(Relaxed) as f64);
     let name = "service_expired_requests_total";
     let help = "Requests that had not begun by their deadline.";
@@ -77,7 +77,7 @@ fn text(server: &Server) -> String {
 /// Writes the shares of the queues that were backlogged throughout the last second.
 fn shares(text: &mut String, report: &Report) {
     let names = ["service_share_ratio", "service_due_share_ratio"];
-    let helps = ["Share of the last second's service.", "Share that is due to the weight."];
+    let helps = ["Share of the last second's service.", "Share that is due by weight."];
     for (which, (name, help)) in names.into_iter().zip(helps).enumerate() {
         head(text, name, "gauge", help);
         for queue in report.backlogged() {
@@ -92,7 +92,7 @@ fn shares(text: &mut String, report: &Report) {
     let _ = writeln!(text, "{name} {}", lag.as_secs_f64());
 }
 
-/// Begins a family. Writing to a string does not fail.
+/// Writes the head of a metric. Writing to a string does not fail.
 fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }

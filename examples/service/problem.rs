@@ -20,7 +20,7 @@ impl Problem {
         Problem { status, sentence: sentence.into(), retry_after: None }
     }
 
-    /// The client has sent nonsense.
+    /// Returns the response to a request that is wrong in itself.
     pub(crate) fn bad(sentence: impl Into<Cow<'static, str>>) -> Self {
         Problem::new(StatusCode::BAD_REQUEST, sentence)
     }

@@ -35,7 +35,7 @@ const MOST_MILLISECONDS: u64 = 60_000;
 /// How a server is started.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it listens. Port 0 takes a free one.
+    /// Where it listens. Port 0 means any free port.
     pub address: SocketAddr,
     /// The tenants.
     pub tenants: Vec<Tenant>,
@@ -47,8 +47,8 @@ pub struct Settings {
     pub grace: Duration,
     /// The most connections at once.
     pub connections: usize,
-    /// How long a client may take to send the head of its first or next request, and how long for a
-    /// body. Also how long the client may accept no byte of a response.
+    /// The longest time for which a client may send a body, or the head of its first or next
+    /// request. Also the longest time for which it may accept no byte of a response.
     pub patience: Duration,
 }
 
@@ -82,11 +82,11 @@ pub struct Running {
 /// The counts of a tenant's requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Requests that the tenant's queue has accepted.
+    /// Requests that the tenant's queue has accepted. Without queues, all that have ended.
     pub accepted: u64,
-    /// Those whose computation began and ended.
+    /// Requests whose computation began and ended.
     pub completed: u64,
-    /// Requests that expired, and whose client was told so.
+    /// Requests that expired, and whose client was told so. Without queues they are `cancelled`.
     pub expired: u64,
     /// Other requests that were dropped before they began: the client had gone, or the server
     /// stopped.
@@ -135,7 +135,8 @@ pub async fn start(settings: Settings) -> io::Result<Running> {
     Ok(Running { address, server, task })
 }
 
-/// Serves until the server is stopped, and then serves the requests that it has.
+/// Serves until the server is stopped, and then serves its remaining requests. Queues cancel those
+/// that have not begun after `grace`.
 async fn serve(serving: impl Future<Output = ()>, server: Arc<Server>, grace: Duration) {
     let watch = tokio::spawn(metrics::watch(server.clone()));
     let mut serving = pin!(serving);
@@ -151,14 +152,15 @@ async fn serve(serving: impl Future<Output = ()>, server: Arc<Server>, grace: Du
     let engine = server.clone();
     let _ = tokio::task::spawn_blocking(move || engine.engine.shut_down(how)).await;
     if how == Shutdown::Cancel {
-        // Clients whose requests were cancelled get an answer. The server waits for no other
-        // client.
+        // The clients of cancelled requests still get an answer. The server does not wait for the
+        // other clients.
         let _ = timeout(Duration::from_secs(1), serving).await;
     }
 }
 
 impl Running {
-    /// Stops listening, lets accepted requests end, and returns when they have ended.
+    /// Stops listening, and returns when the accepted requests have ended. Queues cancel the
+    /// requests that have not begun by the end of the grace.
     ///
     /// # Errors
     ///
@@ -185,7 +187,8 @@ impl Running {
         move || queue.is_some_and(|it| it.resume())
     }
 
-    /// Returns a handle that reads sums, even after the server has stopped.
+    /// Returns a function from a tenant's name to its sums, which works even after the server has
+    /// stopped.
     pub fn sums(&self) -> impl Fn(&str) -> Option<Sums> + Send + Sync + 'static {
         let server = self.server.clone();
         move |tenant| server.sums(tenant)

@@ -78,16 +78,18 @@ pub(crate) struct Account {
     room: Arc<Semaphore>,
 }
 
-/// The counts of requests that have reached the threads or their queue, by outcome.
+/// The counts of requests that were passed to the engine, by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Requests whose computation began and ended, perhaps by a panic.
     pub(crate) ran: AtomicU64,
     /// Requests that were dropped before they began: refused, cancelled or expired.
     pub(crate) dropped: AtomicU64,
-    /// Requests that found the queue full. The server counts those without room for their body.
+    /// Requests that the queue refused, full or closed. `Server::no_room` counts those for whose
+    /// body there was no room.
     pub(crate) refused: AtomicU64,
-    /// Requests that had not begun by their deadline, and whose client was told so.
+    /// Requests that had not begun by their deadline, and whose client was told so. Only queues
+    /// count them.
     pub(crate) expired: AtomicU64,
     /// The time for which computations ran, in nanoseconds.
     pub(crate) busy: AtomicU64,
@@ -110,7 +112,7 @@ impl Account {
     }
 }
 
-/// Counts a request when the request is dropped. A request that began counts as run.
+/// Counts a request when this guard is dropped. A request that began counts as run.
 #[derive(Debug)]
 pub(crate) struct Counted {
     account: Arc<Account>,

@@ -13,7 +13,7 @@ use std::io::{Cursor, Write};
 
 /// The greatest width and height of an image in a request.
 const MOST_PIXELS: u32 = 4096;
-/// The greatest width and height of a result. With it, scaling takes at most 64 MB.
+/// The greatest width and height of a result. With this limit, scaling takes at most 64 MB.
 const MOST_SCALED: u32 = 1024;
 /// The most memory that decoding an image may take.
 const MOST_MEMORY: u64 = 64 << 20;
@@ -105,7 +105,7 @@ impl Settings<'_> {
     }
 }
 
-/// Returns an error if the request was cancelled while it runs, since no client reads the result.
+/// Returns an error if the running request was cancelled, since no client reads its result.
 fn go_on() -> Result<(), Problem> {
     match task::is_cancelled() {
         true => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request was cancelled")),

@@ -149,7 +149,7 @@ fn tenants(svg: PathBuf, is_quick: bool) -> Result<(), Box<dyn Error>> {
         }
     }
     println!(
-        "\nJain's index and the share are of the time in which both had work; a dash: they had one queue."
+        "\nJain's index and the share cover the time in which both batches had work; `-`: both were in one queue."
     );
     if let Some(folder) = svg.parent() {
         fs::create_dir_all(folder)?;
@@ -232,7 +232,7 @@ fn run(
     }
     let both = fair.report().since(&before);
     match sharing {
-        // In one queue the large batch comes first. So the small batch is done when the queue is.
+        // In one queue the large batch comes first, so the small one is done when the queue is idle.
         Sharing::OneQueue => large.wait_idle()?,
         _ => small.wait_idle()?,
     }

@@ -29,13 +29,14 @@ use std::{env, fs, thread};
 /// One pass for each row of the table.
 type Round = [Pass; 5];
 
-/// At most this many rounds run. No further round starts once all have taken `LONG_ENOUGH`.
+/// The most rounds that run. No further round starts once the rounds have taken `LONG_ENOUGH`
+/// together.
 const MOST_ROUNDS: usize = 5;
 const LONG_ENOUGH: Duration = Duration::from_secs(3);
 
 const HELP: &str = "\
 Hashes and counts every file under PATH: serially, on each pool of filch, and on two queues that
-share a pool; compares all results and prints how long it took. Symbolic links are not followed.
+share a pool. Compares all results and prints the time of each. Symbolic links are not followed.
 
 Usage: cargo run --release --example tour [-- PATH]
 
@@ -125,7 +126,7 @@ fn round(threads: usize, work: &Arc<Workload>) -> io::Result<Round> {
 fn print_table(rounds: &[Round], work: &Workload) {
     let fastest = |row: usize| rounds.iter().map(|it| &it[row]).min_by_key(|it| it.large);
     let passes: Vec<_> = (0..5).filter_map(fastest).collect();
-    let small = format!("second batch ({} files)", work.small().len());
+    let small = format!("small batch ({} files)", work.small().len());
     println!("\n{:>67}  {small}", "");
     println!(
         "{:<13}{:>9}{:>16}{:>10}{:>9}{:>10}  {:>12}{:>12}",
@@ -146,7 +147,7 @@ fn print_table(rounds: &[Round], work: &Workload) {
         );
     }
     println!(
-        "the fastest of {} rounds; `at`: the part of the first batch that was done",
+        "the fastest of {} rounds; `at`: the part of the large batch that was done by then",
         rounds.len()
     );
 }

@@ -128,7 +128,7 @@ struct Progress {
 
 impl Progress {
     fn new(name: &'static str, work: &Arc<Workload>) -> Arc<Self> {
-        // Draws only if stderr is a terminal.
+        // The bar is drawn only if stderr is a terminal.
         let bar = ProgressBar::new(work.files.len() as u64).with_message(name);
         let style = "{msg:<13} {wide_bar} {pos}/{len} files, {eta} left";
         bar.set_style(ProgressStyle::with_template(style).expect("the template is well-formed"));

@@ -109,6 +109,6 @@ fn print(slices: &[Slice], timeline: &Timeline) {
         );
     }
     if timeline.lost() > 0 {
-        println!("  {} slices had no room", timeline.lost());
+        println!("  {} slices are missing: the timeline had no room for them", timeline.lost());
     }
 }

@@ -16,7 +16,7 @@
 //!  5  top: (t, ANNOUNCED) ─▶ (t + k, OPEN)     e  take item n
 //!
 //!  Never: 3 misses a, c misses 1, and n is within the batch.
-//!  So n is below the end of the batch only if the owner comes to d; and only one of 5 and d succeeds.
+//!  So if item n is in the batch, the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
 //! A thief that stops between 1 and 5 holds up no other thread: single steals go on from
@@ -61,8 +61,8 @@ impl<T> Stealer<T> {
     ///
     /// # Progress
     ///
-    /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange
-    /// in all, and one from a LIFO deque two for every 32 items.
+    /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange.
+    /// A batch from a LIFO deque takes two for every 32 items.
     ///
     /// # Panics
     ///
@@ -83,8 +83,8 @@ impl<T> Stealer<T> {
     }
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
-    /// the first item that `is_such` rejects. `is_such` may be shown a torn copy: words of several
-    /// items. Such a copy is never taken.
+    /// the first item that `is_such` rejects. A FIFO deque does not call `is_such`. `is_such` may
+    /// be shown a torn copy, with words of several items, but such a copy is never taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -203,18 +203,20 @@ impl<T> Stealer<T> {
         Steal::Success(limit)
     }
 
-    /// Returns where a batch begins, and its size: half of the items, within the limit and the room
-    /// in `dest`. Returns `None` if there are no items.
+    /// Makes room in `dest` for a batch. Returns where the batch begins, and its size: half of the
+    /// items, within the limit and the room in `dest`. Returns `None` if there are no items.
     fn plan(&self, dest: &Worker<T>, limit: usize) -> Option<(Top, usize)> {
         let (top, bottom) = self.look();
         let len = distance(top.index(), bottom);
         (len > 0).then(|| (top, dest.make_room(len.div_ceil(2).min(limit))))
     }
 
-    /// Moves up to `count` items from `top` into unpublished slots of `dest`, in the order in which
-    /// `dest` will pop them. With `and_pop`, the item to return comes last.
+    /// Moves up to `count` items, from `top` on, into unpublished slots of `dest`. Orders them so
+    /// that `dest` pops them as this deque's owner would have done. With `and_pop`, the item that
+    /// the owner would pop first goes into the last slot, for the caller to take out.
     ///
-    /// The caller is pinned, has found `count` items, and has made room for them.
+    /// Returns the number of items moved, or `Retry` if there is none. The caller is pinned if the
+    /// deque shrinks, has found `count` items, and has made room for them.
     fn move_oldest(
         &self,
         top: Top,

@@ -66,14 +66,18 @@ impl Builder {
         self
     }
 
-    /// Sets whether the deque gives memory back. A deque that does so halves its buffer in `pop`
-    /// when less than a quarter is in use. The buffer never gets smaller than the initial capacity.
-    /// Replaced buffers are freed while stealers live.
+    /// Sets whether the deque gives memory back.
+    ///
+    /// If it does, `pop` halves the buffer when at most a quarter is in use, but not below the
+    /// initial capacity. Only [`shrink_to_fit`](Worker::shrink_to_fit) goes below, and lowers that
+    /// minimum. Replaced buffers are freed even while stealers live.
     ///
     /// The price is that each steal pins the thread through crossbeam-epoch. A search over many
     /// victims pays once for all if the caller pins with `crossbeam_epoch::pin` around the search.
-    /// Without this setting, the deque keeps outgrown buffers until it is dropped. All of them
-    /// together are smaller than the current buffer.
+    ///
+    /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
+    /// `shrink_to_fit` is called when no stealer exists. All of them together are smaller than the
+    /// current buffer.
     ///
     /// # Examples
     ///

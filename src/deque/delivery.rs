@@ -13,7 +13,8 @@ impl<T> Worker<T> {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes the item. The caller has made room. With `and_keep`, returns the item instead.
+    /// Pushes the item. The caller has checked that the deque is not full. With `and_keep`, returns
+    /// the item instead.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);
@@ -22,7 +23,7 @@ impl<T> Worker<T> {
         None
     }
 
-    /// Returns the slots that begin `count` after the first free slot, up to the end of the buffer.
+    /// Skips the first `count` free slots, and returns the slots from there to the buffer's end.
     /// The caller must not fill more of them than the deque has room for.
     #[inline(always)]
     pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {

@@ -1,7 +1,7 @@
-//! Indices, and the word in `top`, in which a state stands beside the index.
+//! Indices, and the word in `top`, which holds an index and a state.
 //!
 //! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. `bottom`
-//! leaves them zero. In `top` of a LIFO deque they are a state:
+//! leaves them zero. In `top` of a LIFO deque they are a state, for batches (`batch.rs`):
 //!
 //! ```text
 //!  63                                                    2 1     0
@@ -17,9 +17,9 @@
 //!                                                     the owner withdrew it
 //! ```
 //!
-//! No transition leads back to an earlier word. At most three words share an index, in this order,
-//! and indices only grow. So a compare-exchange on `top` succeeds only if `top` has not changed
-//! since the thread read it.
+//! An index has at most three words: first `OPEN`, then `ANNOUNCED`, then `WITHDRAWN`. Indices only
+//! grow, so no transition leads back to an earlier word. A compare-exchange on `top` thus succeeds
+//! only if `top` has not changed since the thread read it.
 
 use crate::sync::{Index, STEPS_TO_THE_WRAP};
 
@@ -56,7 +56,7 @@ impl Top {
         self.0 & ANNOUNCED != 0
     }
 
-    /// Returns whether there are at most `few` items, in index steps, from this index to `bottom`.
+    /// Returns whether `bottom` is at most `few` ahead of this index. `few` has [`ONE`] per item.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
         // The state is less than one step, so it does not change the answer.
@@ -115,7 +115,7 @@ pub(super) fn distance(from: Index, to: Index) -> usize {
     signed_distance(from, to).max(0) as usize
 }
 
-/// Returns the number of an index's slot before the caller masks it by the capacity.
+/// Returns the number of an index's slot, which the caller must still mask by the capacity.
 #[inline(always)]
 pub(super) fn slot_number(index: Index) -> usize {
     (index >> STATE_BITS) as usize

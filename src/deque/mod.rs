@@ -20,14 +20,14 @@
 //! - **I4** While the owner of a LIFO deque takes an item without touching `top`, no thief reaches
 //!   that item. A thief that takes one item does not reach it, because one of the two threads sees
 //!   the other's write (`LAST_ITEM`). A batch does not reach it, because the thief announces the
-//!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. The owner withdraws the
-//!   announcement before it takes an item within that range (`index.rs`).
-//! - **I5** The owner writes a slot only while the slot's index is at or above `bottom`. By then
-//!   `top` has passed the index that used the slot last. So a copy is whole if `top`, read after
-//!   the copy, has not passed the copied index.
+//!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. Before the owner takes an item
+//!   that such a batch may reach, it withdraws the announcement (`batch.rs`).
+//! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
+//!   then `top` has passed all lower indices of the slot. So a copy is whole if a claim of its item
+//!   then succeeds. Until the claim `top` did not move, and the owner did not pop the item (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
-//!   frees replaced buffers when it is dropped. A deque that shrinks frees them through epoch, and
-//!   each of its thieves is pinned while using a buffer.
+//!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
+//!   through crossbeam-epoch, and each of its thieves is pinned while using a buffer.
 //! - **I7** `bottom - top` is at most the capacity of the current buffer, which is a power of two.
 //!
 //! # Orderings
@@ -39,11 +39,12 @@
 //! # Sources
 //!
 //! Chase and Lev, *Dynamic circular work-stealing deque*, SPAA 2005. Lê, Pop, Cohen and Zappa
-//! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two
-//! corrections: the buffer is published (Norris and Demsky, *CDSChecker*, OOPSLA 2013), and `pop`
-//! reserves with a release store (C++20). Ours differs in four points. `push` looks at `top` only
-//! when the deque seems full. A last item is decided by `top` alone. Indices start just below their
-//! wrap. Outgrown buffers are kept, so that stealing needs no epoch.
+//! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two of its
+//! orderings are corrected. The pointer to a new buffer is stored with release (Norris and Demsky,
+//! *CDSChecker*, OOPSLA 2013). So is the `bottom` by which `pop` reserves (as C++20 demands). This
+//! deque differs from theirs in four points. `push` looks at `top` only when the deque seems full.
+//! A last item is decided by `top` alone. Indices start just below their wrap. Outgrown buffers are
+//! kept, so that stealing needs no epoch.
 //!
 //! # Step by step
 //!
@@ -77,8 +78,8 @@ use index::{FIRST, Top, after};
 
 /// A thief that sees an index below `bottom` also sees the item stored there.
 ///
-/// Every store that leaves items below `bottom` releases. So does the store by which `pop` reserves
-/// the newest item, because a thief may learn about the older items from that store alone.
+/// Every store that leaves items below `bottom` releases. That includes the store by which `pop`
+/// reserves the newest item, because a thief may learn about the older items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
 /// A thread that sees `top` beyond an index knows that the taker has made its copy. The thread also
@@ -93,7 +94,7 @@ const CLAIM: Pair = Pair::named("deque::CLAIM");
 const GROWN: Pair = Pair::named("deque::GROWN");
 
 /// The owner writes `bottom`, then reads `top`; a thief has moved `top`, then reads `bottom`. At
-/// least one of the two sees that the other is after the same item (I4). LIFO only.
+/// least one of the two sees that the other is after the same item (I4). Only LIFO deques need it.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit.

@@ -42,9 +42,10 @@ impl<T> Worker<T> {
         self.put(item);
     }
 
-    /// Pushes an item as [`push`](Self::push) does, and keeps its words in registers if there is
-    /// room. On that path no code can panic, so the compiler need not store the item on the stack.
-    /// `push` may store the words and load them back in pairs, which waits for the stores.
+    /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if there is
+    /// room. The code for that case cannot panic, so the compiler need not store the item on the
+    /// stack. `push` may store its words there and load them back in pairs, which waits for the
+    /// stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -96,8 +97,8 @@ impl<T> Worker<T> {
     ///
     /// `true` is certain, because only the owner pushes: this item was the only one. `false` may be
     /// out of date, because thieves may have emptied the deque before the push. A thief may then
-    /// sleep although the item is there. So skip a wake-up on `false` only if the owner itself takes
-    /// the item, should no thief come.
+    /// sleep although the item is there. So skip a wake-up on `false` only if the owner itself will
+    /// take the item when no thief does.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///
@@ -148,9 +149,9 @@ impl<T> Worker<T> {
     ///
     /// # Progress
     ///
-    /// LIFO: wait-free, one locked instruction. FIFO: lock-free, one compare-exchange, repeated
-    /// whenever a thief was quicker. A deque built with [`shrinking`](super::Builder::shrinking)
-    /// may allocate and copy, amortised O(1).
+    /// LIFO: wait-free, one locked instruction unless thieves are close to the item. FIFO:
+    /// lock-free, one compare-exchange, repeated whenever a thief was quicker. A deque built with
+    /// [`shrinking`](super::Builder::shrinking) may allocate and copy, amortised O(1).
     ///
     /// # Examples
     ///
@@ -162,13 +163,14 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.pop(), Some(2));
     /// assert_eq!(worker.pop(), None);
     /// ```
-    // Inlined at any size, because each taken branch costs half a nanosecond on some processors.
+    // Inlined although it is long: a call and its return are taken branches, and each costs half a
+    // nanosecond on some processors.
     #[inline(always)]
     pub fn pop(&self) -> Option<T> {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let read = |slot: &Slot<T>| unsafe { slot.peek() };
-        // SAFETY: I2, I3, I4 — `take_next` calls this only once the item is ours. The copy is
-        // opened in place, because each further move of a large item would need its size on the
+        // SAFETY: I2, I3, I4 — `take_next` calls this only after the item has become ours. The copy
+        // is opened in place, because each further move of a large item would need its size on the
         // stack again.
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
@@ -178,7 +180,7 @@ impl<T> Worker<T> {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn pop_by_words(&self) -> Option<T> {
-        // SAFETY: I2, I3, I4 — `take_next` calls this only once the item is ours.
+        // SAFETY: I2, I3, I4 — `take_next` calls this only after the item has become ours.
         self.take_next(Slot::copy, |copy| unsafe { copy.assume_init() })
     }
 
@@ -203,9 +205,9 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Drops the newest item of a LIFO deque without running its destructor, if it is at this
-    /// index. Returns `Some(false)` if a thief has taken the item. Returns `None` if the newest
-    /// item is at another index.
+    /// Takes the newest item of a LIFO deque if it is at this index, and forgets the item without
+    /// running its destructor. Returns `None` if the newest item is at another index, and
+    /// `Some(false)` if a thief has taken the item.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, index: Index) -> Option<bool> {
@@ -217,8 +219,9 @@ impl<T> Worker<T> {
 
     /// Takes the next item: reads it, makes it the owner's, and applies `give` to it.
     ///
-    /// On the common path no call comes before the fence or the claim. After a call, the item is
-    /// read again. A copy kept across the call would have to be saved on the stack in every `pop`.
+    /// The common path makes no call, and gives the copy that it read before the fence or the
+    /// claim. The rare paths make a call, and read the item again after it. A copy kept across the
+    /// call would have to be saved on the stack in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
@@ -226,7 +229,7 @@ impl<T> Worker<T> {
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Before the fence, because after the fence each load would wait for the load before.
+            // Read before the fence, because after it each load would wait for the previous load.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
             // I2, I4: if `top` has not changed, thieves have older items to take first, and no
@@ -257,8 +260,8 @@ impl<T> Worker<T> {
         !top.is_near(bottom, self.sparse.get()) || top.is_below(bottom)
     }
 
-    /// Returns the index of the next item, taken. Handles the rare cases: an empty deque, and a
-    /// buffer to be halved. `top` is the last value that the owner saw.
+    /// Takes the next item, and returns its index. Handles the rare cases: a failed claim, an empty
+    /// deque, and a buffer to be halved. `top` is the value that the owner saw last.
     #[cold]
     fn take_slow(&self, mut top: Top, bottom: Index) -> Option<Index> {
         loop {
@@ -284,8 +287,8 @@ impl<T> Worker<T> {
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
         LAST_ITEM.fence();
-        // LAST_ITEM orders this load. The load acquires because `push` relies on the remembered
-        // `top`.
+        // LAST_ITEM orders this load. The load also acquires, because `settle` may remember the
+        // value, and `push` relies on the remembered `top`.
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
@@ -316,12 +319,12 @@ impl<T> Worker<T> {
         last
     }
 
-    /// Changes `top` to `next` if `top` is unchanged. In both cases the owner remembers the present
-    /// value of `top`.
+    /// Changes the shared `top` to `next` if it still is the given `top`. Otherwise returns its
+    /// present value. In both cases the owner remembers the present value.
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());
-        // Strong: a spurious failure would report Empty.
+        // Strong, so that a failure means that `top` has changed.
         let result = self.shared.top.compare_exchange(top.0, next.0, success, CLAIM.acquire());
         let (now, result) = match result {
             Ok(_) => (next, Ok(())),

@@ -34,8 +34,8 @@ pub struct Stealer<T> {
     pub(super) flavor: Flavor,
 }
 
-// SAFETY: handles share only `DequeState`, whose fields are atomics. `T: Send` is needed, since a
-// thief takes items that another thread made. `T: Sync` is not: an item has one taker (I3).
+// SAFETY: handles share only `DequeState`, whose fields are atomic or never change. `T: Send` is
+// needed, since a thief takes another thread's items. `T: Sync` is not: an item has one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.
 unsafe impl<T: Send> Sync for Stealer<T> {}
@@ -55,8 +55,8 @@ impl<T> Stealer<T> {
     /// Reads `bottom`. LAST_ITEM orders the read after this thread's reads of `top`.
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
-        // The owner of a FIFO deque takes by compare-exchange, as thieves do, and never lowers
-        // `bottom`, so an old `bottom` can only hide items.
+        // A FIFO deque needs no fence: its owner claims items in `top`, as thieves do, and never
+        // lowers `bottom`. So an old `bottom` can only hide items.
         if self.flavor == Flavor::Lifo {
             LAST_ITEM.light_fence();
         }
@@ -68,7 +68,7 @@ impl<T> Stealer<T> {
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
         let buffer = self.shared.rarely_written.buffer.load(GROWN.acquire());
-        // SAFETY: I6 — the buffer is kept until the last handle goes, or the caller is pinned.
+        // SAFETY: I6 — the buffer is kept while this stealer exists, or the caller is pinned.
         unsafe { &*buffer }
     }
 
@@ -81,14 +81,15 @@ impl<T> Stealer<T> {
 
     /// Takes the oldest item.
     ///
-    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: that thread took
-    /// the item, or announced or withdrew a batch there. The deque may still have items.
+    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker. That thread took
+    /// the item, or it marked the item's index, to announce or to withdraw a batch. The deque may
+    /// still have items.
     ///
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
-    /// `Retry` is lock-free. Each `Retry` is due to another thread's success, or to a mark for a
-    /// batch. An index gets at most two such marks.
+    /// `Retry` is lock-free, because each `Retry` is due to an item taken by another thread, or to
+    /// a mark. An index gets at most two marks.
     ///
     /// # Ordering
     ///
@@ -177,8 +178,8 @@ impl<T> Stealer<T> {
     pub fn len(&self) -> usize {
         loop {
             let (top, bottom) = self.look();
-            // Relaxed: `bottom` has shown this thread the `top` that the owner knew at its last
-            // push.
+            // Relaxed: this load returns no `top` older than the one that the owner knew when it
+            // stored `bottom`, because the load of `bottom` acquires.
             let now = Top(self.shared.top.load(Relaxed));
             if now.index() == top.index() {
                 return distance(top.index(), bottom);

@@ -46,19 +46,20 @@ pub struct Worker<T> {
     slots: Cell<*const [Slot<T>]>,
     /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
-    /// The newest `top` that the owner has read with acquire, without announcements. The present
-    /// `top` is the same or further on (I3). The field saves `pop` a load that would wait for the
-    /// locked instruction before it. It saves `push` the load of a line that thieves write.
+    /// The newest `top` that the owner has read with acquire, without the mark of an announcement.
+    /// The present `top` is the same or further on (I3). The field saves `pop` a load of `top`,
+    /// which would wait for the locked instruction before it. It saves `push` that load, too, from
+    /// a cache line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// The greatest length at which `push` has room for another item. Lengths are from `top_seen`
-    /// to `bottom`, in index steps.
+    /// The greatest length at which `push` has room for another item. Here and in the next two
+    /// fields, a length is `bottom` minus `top_seen`: one index step for each item.
     pub(super) room: Cell<Index>,
-    /// The greatest length at which `pop` claims the oldest item. At a greater length `pop`
-    /// reserves the newest item. For a LIFO deque this is 1, or `sparse` if that is more. For a
-    /// FIFO deque this is `Index::MAX`.
+    /// The greatest length at which `pop` claims the oldest item, or halves the buffer first
+    /// (`sparse`). At a greater length `pop` reserves the newest item. For a LIFO deque this is one
+    /// item, or `sparse` if that is more. For a FIFO deque this is `Index::MAX`.
     pub(super) few: Cell<Index>,
-    /// The greatest length at which `pop` halves the buffer, unless only one item is left. A
-    /// quarter of the capacity; zero if the deque never shrinks or is at its minimum.
+    /// The greatest length at which `pop` halves the buffer, unless only one item is left. This is
+    /// a quarter of the capacity, or zero if the deque never shrinks or is at its minimum.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
@@ -73,8 +74,8 @@ impl<T> UnwindSafe for Worker<T> {}
 impl<T> RefUnwindSafe for Worker<T> {}
 
 impl<T> Worker<T> {
-    /// Creates a deque with `min_capacity` slots, a power of two. `pop` never shrinks the deque
-    /// below that.
+    /// Creates a deque with `min_capacity` slots, a power of two. `pop` does not shrink the deque
+    /// below that, unless `shrink_to_fit` has lowered the minimum.
     pub(super) fn make(
         flavor: Flavor,
         min_capacity: usize,
@@ -102,7 +103,7 @@ impl<T> Worker<T> {
         worker
     }
 
-    /// Returns the buffer. Only `replace` retires it, so the borrow stays valid.
+    /// Returns the current buffer. The borrow is valid until this owner replaces the buffer.
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
         // SAFETY: I6 — this is the current buffer, and only the owner replaces it.
@@ -171,8 +172,8 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        // Relaxed: `top` only grows, so an old `top` only counts items that are already taken, as
-        // the documentation says.
+        // Relaxed: `top` only grows, so an old `top` can only add items that are already taken. The
+        // documentation permits that.
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }
 

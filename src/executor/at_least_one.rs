@@ -21,8 +21,8 @@ pub trait AtLeastOne: Sealed {}
 impl AtLeastOne for usize {}
 impl AtLeastOne for NonZeroUsize {}
 
-/// Sealed. Only `usize` implements it among integer types. With two such types, the type of a
-/// literal would be ambiguous.
+/// Keeps other crates from implementing [`AtLeastOne`], and has its method. Of the integer types
+/// only `usize` implements it, because with two the type of a literal would be ambiguous.
 pub trait Sealed {
     /// Returns the number.
     ///

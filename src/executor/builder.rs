@@ -107,9 +107,10 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Drops the task if it has not begun by `deadline`. Its handle then reports
-    /// [`is_expired`](crate::task::JoinError::is_expired). The task expires when it would begin,
-    /// not before. A task that has begun is not interrupted.
+    /// Has the task dropped instead of run if it has not begun by `deadline`. The task is dropped
+    /// when it would begin, not before. Its handle then reports
+    /// [`is_expired`](crate::task::JoinError::is_expired). A task that has begun is not
+    /// interrupted.
     ///
     /// # Examples
     ///
@@ -344,8 +345,8 @@ impl<'a> TaskBuilder<'a> {
         TaskSettings { home, limited, member, deadline: self.deadline }
     }
 
-    /// Links a task to the token at `place`, and hands its job to the executor. If the token is
-    /// cancelled already, cancels the task, and does not hand it over.
+    /// Links a task to the token, stores the link in `place`, and hands the task's job to the
+    /// executor. If the token is cancelled already, cancels the task, and does not hand it over.
     ///
     /// Knows neither the closure nor its type of result, so a program compiles this once.
     fn hand_over(&self, job: Job, place: Option<Place>) -> Result<(), Rejected> {

@@ -36,13 +36,13 @@ pub enum Shutdown {
     Drain,
     /// The jobs are dropped, and their handles report a cancellation. A running job is not
     /// interrupted. It runs to its end, and so do the second closures of its `join`s. A `join` from
-    /// outside the pool also runs both closures. If the pool has dropped them, its caller runs
+    /// outside the pool also runs both closures: on the calling thread, if the pool has dropped
     /// them. The jobs of a scope may run or be dropped, and the scope reports that at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
-    /// Workers drop the remaining jobs when they look for a job, but never inside a wait. Each of
-    /// these threads counts as a thread of the pool meanwhile, so a destructor that would wait for
-    /// the pool gets [`WouldDeadlock`].
+    /// Workers drop the jobs that this thread misses or that are queued later. They do so when they
+    /// look for a job, but never inside a wait. Each of these threads counts as a thread of the
+    /// pool meanwhile. So a destructor that would wait for the pool gets [`WouldDeadlock`].
     Cancel,
 }
 

@@ -6,19 +6,19 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-/// Returns an executor that passes each job to a function. The function has the job run.
+/// Returns an executor that passes each job to a function, which must see to it that the job runs.
 ///
 /// `parallelism` is the number of jobs that can run at once.
 ///
 /// A [scheduler](crate::FairScheduler) over this executor lets other jobs run after each quantum,
-/// because its next job begins after the jobs that already wait. Some executors need a further call
-/// for that:
+/// if the scheduler's next job begins after the jobs that already wait. Some executors need a
+/// further call for that:
 ///
-/// | the jobs go to | besides `from_fn(threads, …)` |
+/// | the jobs go to | further call after `from_fn(threads, …)` |
 /// |---|---|
-/// | a FIFO channel or other FIFO queue | nothing |
-/// | a new thread each | nothing |
-/// | `spawn_blocking` of tokio, `spawn` of async-executor | nothing |
+/// | a FIFO channel or other FIFO queue | none |
+/// | a new thread each | none |
+/// | `spawn_blocking` of tokio, `spawn` of async-executor | none |
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
@@ -140,7 +140,8 @@ impl<F> FromFn<F> {
     /// ```
     ///
     /// After each quantum, each thread then runs one job of the underlying executor. The function
-    /// must not run all of them. It would then serve no queue while the executor has other work.
+    /// must not run all the waiting jobs: the thread would then serve no queue while the executor
+    /// has other work.
     ///
     /// Do not use [`with_execute_last`](Self::with_execute_last) here, with a job that calls
     /// rayon's `yield_now` and then the scheduler's job. While the yield runs another job, no

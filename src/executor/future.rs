@@ -16,8 +16,9 @@ impl Futures {
     /// Returns a way to poll futures by jobs of this executor.
     ///
     /// The futures keep the executor alive. If the executor [reports its end](Executor::end), the
-    /// futures are dropped at that moment. An accepted future is never refused. If the executor is
-    /// full when futures are woken, a single thread offers their jobs until there is room.
+    /// futures are dropped at that moment. If the executor is full when futures are woken, a single
+    /// thread offers their jobs until there is room. If the executor refuses a job for another
+    /// reason, or that thread cannot be started, the job's future is dropped.
     ///
     /// # Examples
     ///
@@ -100,8 +101,8 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // `execute` would make the job the newest of this thread again, so that it runs before all
-    // others.
+    // For a future that has woken itself, `execute` could make the job the newest of this thread.
+    // That job would then run before all others.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }

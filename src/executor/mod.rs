@@ -97,12 +97,12 @@ pub trait Executor: Send + Sync {
     /// other executor returns it.
     ///
     /// By the id, a thread that runs a job of this executor recognizes the executor's other tasks.
-    /// If the thread waits for such a task, it runs the task itself. If the wait could not end, the
-    /// thread gets [`WouldDeadlock`].
+    /// If the thread waits for such a task, it runs the task itself. If it waits for a scheduler
+    /// over this executor to become idle or to shut down, it gets [`WouldDeadlock`].
     ///
-    /// By default `None`. Then a waiting thread runs no task of this executor, and no wait for such
-    /// a task is refused. A scheduler over this executor still recognizes the threads that serve
-    /// its own queues.
+    /// By default `None`. Then a thread that waits for a task of this executor never runs the task
+    /// itself. A scheduler over this executor recognizes only the threads that serve its own
+    /// queues.
     ///
     /// # Examples
     ///
@@ -186,9 +186,9 @@ pub trait Executor: Send + Sync {
     /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
     /// A scheduler submits at most as many tickets as the executor's parallelism was at the end of
-    /// the last lease. If this returns `true`, it submits one more ticket. That ticket begins as
-    /// soon as the executor has room: because it has grown, or because another thread replaces a
-    /// job that blocks.
+    /// the last lease. If this returns `true`, the scheduler submits one more ticket. That ticket
+    /// begins as soon as the executor has room: because the executor has grown, or because another
+    /// thread replaces a thread that blocks.
     ///
     /// # Examples
     ///

@@ -90,7 +90,7 @@ impl Builder {
     /// If the executor shrinks to `threads` or fewer, lower queues still get one thread. If the
     /// executor grows, the scheduler learns of it with the next task or at the end of a quantum. A
     /// thread that [waits](crate::JoinHandle::join) for a task of a lower queue may run that task
-    /// beside the limit.
+    /// even if the limit is reached.
     ///
     /// A lower task that waits or [blocks](crate::pool::blocking) keeps its room. Suppose that all
     /// lower tasks with room wait for a further lower task that they may not run, such as a future.

@@ -55,8 +55,8 @@ impl Queue {
         dropped
     }
 
-    /// Blocks until no task of this queue is pending. In a paused queue, a cancelled task that does
-    /// not run is not pending.
+    /// Blocks until no task of this queue is pending. In a paused queue, a task that was cancelled
+    /// before it began is not pending.
     ///
     /// # Errors
     ///

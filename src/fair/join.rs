@@ -29,7 +29,7 @@ struct ForkHalf<B, R> {
 }
 
 impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
-    /// If the executor drops the half, it runs as well, because its owner waits for it.
+    /// A half whose job is dropped runs as well, because its owner waits for it.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
     /// # Safety
@@ -123,7 +123,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// - The token's cancellation, if a closure was dropped because of it. The other has ended.
+    /// - The token's cancellation, if a closure was dropped because of it. The other closure has
+    ///   ended.
     /// - Outside of the queue's tasks, the error with which the queue refuses or drops the whole
     ///   call. `join` panics in that case.
     ///
@@ -209,8 +210,8 @@ impl Queue {
     ///
     /// `f` gets `None` in three cases. The thread runs no task of a queue. Or it runs an unrelated
     /// job inside the task ([`yield_now`](crate::pool::yield_now)). Or no handle of the queue is
-    /// left. If `f` gets the queue, this counts as a handle until the thread's lease ends, at most
-    /// a quantum after the task.
+    /// left. If `f` gets the queue, the thread keeps a handle of it until its lease ends, at most a
+    /// quantum after the task.
     ///
     /// # Examples
     ///

@@ -52,8 +52,8 @@
 //! later moments the bound is twice as large, because service that is under way at the first moment
 //! is charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. For weights below a million ε is
 //! negligible. For the greatest weight, 2³², it is 8 µs of service. The bound holds as long as (L +
-//! Q)/w is below 73 minutes for each queue: a longer lease is [charged as
-//! that](crate::guide::limits).
+//! Q)/w is below 73 minutes for each queue: a longer lease is [charged as one of that
+//! length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
@@ -68,8 +68,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A new queue, or one that becomes ready again, has no credit for the time before.
-//! - A ready queue waits for two kinds of leases before its first pick: the current leases, and
-//!   those of the queues with less virtual time.
+//! - Before its first pick, a ready queue waits for two kinds of leases: those under way, and those
+//!   of the queues with less virtual time.
 //! - While a higher priority is ready, lower ones get every 64th pick.
 //!
 //! # When the executor ends
@@ -100,7 +100,8 @@
 //!   within the queue's limit.
 //! - A *lane* is a deque of a queue's futures that have woken themselves. A lease borrows it.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
-//! - A *line* is the shared state of a slot, and of the queue that is in the slot.
+//! - A *slot* is the number of a queue, which a later queue may have again. A *line* is the shared
+//!   state of the queue in a slot.
 //!
 //! ```text
 //!   spawn ──▶ queue's injector ──▶ ready set ──▶ policy ──▶ lease ──▶ task, task, task … quantum
@@ -135,11 +136,11 @@
 //!   own tasks, which are counted. So a closed queue without pending tasks gets no further task.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes it so, and the thread that takes this step frees the slot.
-//! - **I4** Every ready queue is in its tier's ready set. While a set is not empty, some ticket
-//!   searches, or the greatest allowed number of tickets runs. If one of these two does not hold, a
-//!   thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then sees to
-//!   both. A thread that takes a queue out of the set fences (`LOOK`), then looks again. So does a
-//!   ticket that leaves, or is the last to stop searching.
+//! - **I4** Every ready queue is in the ready set of its priority. While a set is not empty, some
+//!   ticket searches, or the greatest allowed number of tickets runs. If one of these two does not
+//!   hold, a thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then
+//!   sees to both. A thread that takes a queue out of the set fences (`LOOK`), then looks again. So
+//!   does a ticket that leaves, or is the last to stop searching.
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or a later free place wakes the thread.
 //! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame
@@ -222,6 +223,7 @@ const READY: Pair = Pair::named("fair::READY");
 /// thread that waits for a place and a thread that frees it.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
-/// One thread lowers a time, then looks at the floor above it. Another thread raises the floor,
-/// then looks at the times below. At least one of the two sees the other.
+/// In the tree of `policy/least.rs`, one thread lowers a time, then looks at the floor above it.
+/// Another thread raises the floor, then looks at the times below. At least one of the two sees the
+/// other.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

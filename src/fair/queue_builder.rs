@@ -57,7 +57,7 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// # Examples
     ///
-    /// Three quarters of the time, while both queues have tasks:
+    /// While both queues have tasks, the first gets three quarters of the time:
     ///
     /// ```
     /// # let fair = filch::fair::FairScheduler::over(filch::executor::Inline);
@@ -133,8 +133,9 @@ impl<'a> QueueBuilder<'a> {
     /// capacity.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled.
-    /// There is one exception. While the queue holds 4,096 cancelled tasks, a further cancelled
-    /// task takes up room until a server of the queue reaches it.
+    /// There is one exception, for tasks that are cancelled, or run by a thread that waits for
+    /// them. While the queue holds the jobs of 4,096 such tasks, a further one takes up room until
+    /// a server reaches its job.
     ///
     /// # Examples
     ///

@@ -35,14 +35,14 @@ struct ScopeJob<'a, F> {
 }
 
 impl<F: FnOnce() + Send> ScopeJob<'_, F> {
-    // A job that the executor drops runs here as well, because the scope's owner waits for it.
+    // A job that is dropped runs as well, because the scope's owner waits for it.
     const BOXED: StackKind = StackKind { run: Self::run_boxed, give_back: Self::run_boxed };
     const PLACED: StackKind = StackKind { run: Self::run_placed, give_back: Self::run_placed };
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of such a job in a box, whose scope waits, and no other thread has
-    ///    taken it.
+    /// 1. I7 — `head` is that of a job of this type in a box. Its scope waits, and no other thread
+    ///    has taken the job.
     unsafe fn run_boxed(head: *const OnStack) {
         // SAFETY: 1 — `offer` made the pointer from a box, and only this thread has taken the job.
         unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) }.run();
@@ -50,8 +50,8 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of such a job in the scope's room, whose scope waits, and no other
-    ///    thread has taken it.
+    /// 1. I7 — `head` is that of a job of this type in the scope's room. Its scope waits, and no
+    ///    other thread has taken the job.
     unsafe fn run_placed(head: *const OnStack) {
         // SAFETY: 1 — the room holds the job, and only this thread reads it.
         unsafe { head.cast::<Self>().read() }.run();
@@ -188,9 +188,9 @@ impl Queue {
 impl<'scope> QueueScope<'scope, '_> {
     /// Spawns a closure as a job of the scope.
     ///
-    /// Allocates once, except for the first four closures that the scope's owner spawns. Those must
-    /// capture at most three words, or one word with a token or a context. Allocates once more if
-    /// the queue has a [context](super::QueueBuilder::context).
+    /// Allocates once, except for the first four closures that the scope's owner spawns. These must
+    /// capture at most three words; with a token or a context, at most one word. Allocates once
+    /// more if the queue has a [context](super::QueueBuilder::context).
     ///
     /// The owner runs its newest job first, and the other threads take the oldest.
     ///

@@ -200,11 +200,11 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
                 let ours = TakeOnce::new(input);
                 let theirs = ours.clone();
                 let spawned = task.try_spawn_future(async move {
-                    let input = theirs.take().expect("what was refused is not polled");
+                    let input = theirs.take().expect("a refused future is not polled");
                     function(input, token).await
                 });
                 spawned.map_err(|Rejected { reason, .. }| {
-                    (ours.take().expect("what was refused is not polled"), reason)
+                    (ours.take().expect("a refused future is not polled"), reason)
                 })
             }
         };
@@ -270,9 +270,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     }
 
     /// Closes the work queue, and blocks until every handle has its result. With
-    /// [`Shutdown::Drain`], every result is an output. With [`Shutdown::Cancel`], inputs that have
-    /// not begun are cancelled, and inputs that have begun are asked to stop. The future of an
-    /// asynchronous function is dropped, even if it has begun. May be called again.
+    /// [`Shutdown::Drain`], every accepted input is processed. With [`Shutdown::Cancel`], inputs
+    /// that have not begun are cancelled, and inputs that have begun are asked to stop. The future
+    /// of an asynchronous function is dropped, even if it has begun. May be called again.
     ///
     /// # Errors
     ///

@@ -129,8 +129,9 @@
 //!
 //! A fair scheduler submits its jobs again and again, by
 //! [`Executor::execute_last`](crate::Executor::execute_last). By default that method calls
-//! `execute`, which is right for one queue. If the threads of a pool take their own newest job
-//! first, the method must put the job elsewhere. The injector of the next section is such a place.
+//! `execute`, which is right if all threads take jobs from one FIFO queue. If the threads of a pool
+//! take their own newest job first, the method must put the job elsewhere. The injector of the next
+//! section is such a place.
 //!
 //! # A deque for each thread
 //!
@@ -217,9 +218,9 @@
 //!
 //! | line | without it |
 //! |---|---|
-//! | (a) | no thread sees a batch on its way to the thief's deque; a thread that looks then would sleep although there are items |
-//! | (b) | notifiers woke no other thread because this one was searching; when it stops, it must wake the next |
-//! | (c) | one notification may stand for several items; if the woken thread takes one and does not end its search, nobody takes the others. So `commit` returns a search |
+//! | (a) | no other thread sees a batch while it moves to the thief's deque. A thread that looks then goes to sleep, and nothing wakes it for these items |
+//! | (b) | notifiers woke no other thread because this one was searching; so when its search ends, it must wake the next |
+//! | (c) | one notification may stand for several items; if the woken thread takes one and does not end its search, no thread takes the others. So `commit` returns a search, and the next `found` ends it |
 //!
 //! A pool does more. It catches panics, which here end the thread. Its workers sometimes look into
 //! the injector first, so that recursion does not starve it. Its threads know to which pool they

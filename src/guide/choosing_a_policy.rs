@@ -83,7 +83,7 @@
 //! assert!((ms(595)..=ms(605)).contains(&of_gold), "{of_gold:?}");
 //! assert!((ms(195)..=ms(205)).contains(&of_free), "{of_free:?}");
 //!
-//! gold.cancel(); // from here on
+//! gold.cancel(); // drops its queued tasks
 //! let before = free.metrics().service;
 //! stepper.advance(ms(100));
 //! assert!(free.metrics().service - before >= ms(195), "it has both threads");
@@ -101,7 +101,7 @@
 //! use filch::sim::{work, Stepper};
 //! use std::time::Duration;
 //!
-//! /// How long a task of 1 ms waits that comes while tasks of 100 ms occupy what they may.
+//! /// Returns how long a task of 1 ms waits that arrives while tasks of 100 ms are running.
 //! fn wait(limit: Option<usize>) -> Duration {
 //!     let ms = Duration::from_millis;
 //!     let stepper = Stepper::new(1, 4);
@@ -175,9 +175,10 @@
 //!
 //! # A policy of your own
 //!
-//! A policy only decides about order: it can starve a queue, but it cannot lose a task. Earliest
-//! deadline first needs an array of deadlines by slot. [`Policy`](crate::fair::Policy) shows this
-//! policy over a pool. On a virtual clock its order can be checked:
+//! A policy only decides about order: it can starve a queue, but it cannot lose a task. A policy
+//! knows a queue by its *slot*, a small number. The next policy picks the queue with the earliest
+//! deadline, from an array that has a deadline for each slot. [`Policy`](crate::fair::Policy) shows
+//! it over a pool; here a virtual clock makes its order certain:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};

@@ -57,13 +57,14 @@
 //! goes around that producer. In crossbeam-deque a consumer spins on a slot that its producer has
 //! claimed and not filled.
 //!
-//! *No slot has a data race.* Items are copied by atomic operations on words that may
-//! be uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
-//! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports a list of
+//! *No slot has a data race.* Items are copied by atomic operations on words that may be
+//! uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
+//! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports only some
 //! processors.
 //!
-//! *Steals do not pin.* The deque keeps outgrown buffers until it is dropped; all of them together
-//! are smaller than the current one. If that is too much memory, see *Giving memory back* below.
+//! *Steals do not pin the thread*, because the deque keeps outgrown buffers until it is dropped.
+//! All of them together are smaller than the current one. If that is too much memory, see *Giving
+//! memory back* below.
 //!
 //! *`push` may panic if you opt in*: it panics at a maximum capacity that you have set, or after
 //! `close`. crossbeam-deque has neither.
@@ -158,10 +159,10 @@
 //!
 //! ## When to wake a sleeper
 //!
-//! `push_was_empty` returns whether the queue was empty before the push. A producer of an injector
-//! may wake a sleeper in that case only, if the sleeper does the part that the method documents. An
-//! [`EventCount`](crate::idle::EventCount) needs no such care:
-//! [`building_a_scheduler`](super::building_a_scheduler) shows how.
+//! `push_was_empty` returns whether the queue was empty before the push. So a producer of an
+//! injector may wake a sleeper only after a push that returns `true`. For that, the consumers need
+//! the fence that the method documents. An [`EventCount`](crate::idle::EventCount) needs no such
+//! fence: [`building_a_scheduler`](super::building_a_scheduler) shows how.
 //!
 //! ```
 //! let injector = filch::Injector::new();
@@ -187,7 +188,7 @@
 //! # Checks after switching
 //!
 //! 1. Run `cargo test`; it should compile without a change.
-//! 2. Does a loop count `Retry` from an `Injector` as a measure of contention? It now counts zero.
+//! 2. Does a loop count `Retry` from an `Injector` as a measure of contention? It will count zero.
 //! 3. Does a program rely on a deque freeing memory while stealers live? Build that deque with
 //!    `shrinking`.
 //! 4. Measure: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to

@@ -7,7 +7,7 @@
 //! - a *Limited Parallelism Work Queue*;
 //! - parts 1 and 3 of Duffy's *Building a custom thread pool* (2008).
 //!
-//! Each defect of the printed code has a named test in `tests/fair/known_bugs.rs` or
+//! Each defect of the code in these articles has a named test in `tests/fair/known_bugs.rs` or
 //! `tests/pool/known_bugs.rs`.
 //!
 //! | .NET | filch |
@@ -107,9 +107,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *`ExecutionContext`*: the context is captured with the item and not with the ticket, because
-//! tickets may run items in another order. Contexts are off by default, and then cost nothing, as
-//! with `UnsafeQueueUserWorkItem`.
+//! *`ExecutionContext`*: the context is captured with the item, and not with the pool's job that
+//! will serve a queue. Such a job may run another item than the one that was submitted with it.
+//! Contexts are off by default, and then cost nothing, as with `UnsafeQueueUserWorkItem`.
 //!
 //! ```
 //! use filch::{task::ContextFlow, FairScheduler, ThreadPool};
@@ -188,17 +188,18 @@
 //! ```
 //!
 //! *The harness* (`cargo run --release --example harness`) compares implementations. As in the
-//! article, it times queuing and draining apart, and overlapped. It counts allocations, and the
-//! article counted garbage collections.
+//! article, it times queuing and draining separately, and then both at once. It counts allocations,
+//! where the article counted garbage collections.
 //!
 //! # Duffy, part 3: queues for each thread
 //!
 //! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
-//! queue for tasks from outside, and stealing. At every 61st turn a worker looks into the outside
-//! queue first. The article left open whether a wake-up between a failed steal and going to sleep
-//! is lost; here it is not.
+//! queue for tasks from outside, and stealing. At every 61st turn a worker looks elsewhere before
+//! its own deque, mostly in the outside queue. The article left open whether a wake-up between a
+//! failed steal and going to sleep is lost; here it is not.
 //!
-//! *Inlining*: a worker that waits for a task runs the task, whichever queue it is in.
+//! *Inlining*: a worker that waits for a task runs the task, if it has not begun, whichever queue
+//! holds it.
 //!
 //! ```
 //! let pool = filch::ThreadPool::new(1)?; // one thread, and it waits

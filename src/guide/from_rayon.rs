@@ -27,10 +27,10 @@
 //! | `current_thread_index()` | [`worker_index`](crate::pool::worker_index) |
 //! | `spawn_broadcast(f)` | [`spawn_broadcast(f)`](crate::ThreadPool::spawn_broadcast) |
 //! | `spawn_handler`, `build_scoped` | [`build_with`](crate::pool::Builder::build_with) |
-//! | `use_current_thread()` | [`take_part(f)`](crate::ThreadPool::take_part), for the length of a call; [`run_in_waits()`](crate::pool::WorkerThread::run_in_waits), for life |
-//! | a `join` or `scope` of a thread outside, which waits | the same, unless [`callers_take_part`](crate::pool::Builder::callers_take_part): then it begins on that thread |
+//! | `use_current_thread()` | [`take_part(f)`](crate::ThreadPool::take_part), for the length of a call; [`run_in_waits()`](crate::pool::WorkerThread::run_in_waits), until the thread ends |
+//! | a `join` or `scope` from a thread outside the pool: the thread waits | the same; with [`callers_take_part`](crate::pool::Builder::callers_take_part), the call begins on that thread |
 //! | `yield_now()`, `yield_local()` | [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) |
-//! | dropping the pool: threads end later | dropping the last handle: runs all accepted tasks, and waits for the threads, unless after [`shutdown_background`](crate::ThreadPool::shutdown_background) |
+//! | dropping the pool: threads end later | dropping the last handle: all accepted tasks run, and the drop waits for the threads, unless [`shutdown_background`](crate::ThreadPool::shutdown_background) was called |
 //! | `par_iter`, `par_sort`, `ParallelBridge` | rayon's, on filch's threads: see below |
 //!
 //! A pool for the whole program, with fork and join:
@@ -73,7 +73,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Settings and hooks; `spawn(f).join()` takes the place of `install`:
+//! The next example has settings and a hook. It uses `spawn(f).join()` in place of `install`:
 //!
 //! ```
 //! use filch::{Executor, ThreadPool};
@@ -115,11 +115,11 @@
 //! another job that waits, on the same stack. The inner job may take hours (rayon#957). Or it may
 //! want a lock that the outer job holds, which is a deadlock (rayon#592).
 //!
-//! In filch, a waiting thread runs *the awaited task*, if that task has not begun. A half of a
-//! `join` or a job of a `scope` may run on another thread. Then the waiting thread helps with other
-//! halves and jobs, but only with those that it waits for. If there is only other work, another
-//! thread takes its place until the wait ends. So waiting adds no dependency that the program does
-//! not have, and leaves no processor idle.
+//! In filch, a waiting thread runs *the awaited task*, if that task has not begun. If the thread
+//! waits for a half of a `join` or a job of a `scope` that runs elsewhere, it helps. It then runs
+//! other halves and jobs, but only those that must end before its wait can end. If there is only
+//! other work, another thread takes its place until the wait ends. So waiting adds no dependency
+//! that the program does not have, and leaves no processor idle.
 //!
 //! In this example, the thread that holds the lock waits for a job. The job that wants the lock is
 //! newer, so the thread would find it first:
@@ -145,10 +145,11 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: waits may need threads beyond `num_threads`. That is at most one for each waiting
-//! thread, and at most [`max_threads`](crate::pool::Builder::max_threads) in all. A thread that
-//! waits on a handle cannot help a task that has begun. [`pool::blocking`](crate::pool::blocking)
-//! marks a section that blocks for long, so that another thread takes this one's place.
+//! The price: waits may need threads beyond `num_threads`. The pool adds at most one for each
+//! waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads) in all. A
+//! thread that waits on a handle cannot help a task that has begun.
+//! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
+//! thread takes this one's place.
 //!
 //! # Fork and join in a share
 //!
@@ -196,8 +197,8 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! Then a thread that waits in a parallel iterator runs no unrelated job. A thread that waits for a
-//! scope also runs the jobs that it has spawned into enclosing scopes since that scope began
+//! Then a thread that waits in a parallel iterator runs no unrelated job. In a wait for a scope, a
+//! thread also runs jobs that it has spawned into enclosing scopes since the inner scope began
 //! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
@@ -210,8 +211,9 @@
 //! let sum = online.install(|| items.par_iter().sum::<u64>()); // with three times its weight
 //! ```
 //!
-//! A pool of that package starts no further threads, since rayon's users index by
-//! `current_thread_index`. So a thread that cannot help sleeps in its wait.
+//! A pool of that package never has more threads than it was built with, since rayon's users index
+//! by `current_thread_index`. So if a waiting thread has nothing to help with, it sleeps, and no
+//! other thread takes its place.
 //!
 //! # Keeping rayon, and sharing its threads
 //!

@@ -9,7 +9,7 @@
 //! | tokio, tokio-util | filch |
 //! |---|---|
 //! | `spawn_blocking(f)` | [`pool.spawn(f)`](crate::ThreadPool::spawn) |
-//! | `spawn(future)` | `pool.spawn_future(future)`, or a queue's |
+//! | `spawn(future)` | `spawn_future(future)` of a pool or a queue |
 //! | `block_in_place(f)` | [`pool::blocking(f)`](crate::pool::blocking) |
 //! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): the same, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
 //! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which returns whether the task was queued, runs, or has ended |
@@ -21,10 +21,10 @@
 //! | `JoinSet` | a `TaskGroup`, or a `Vec` of handles; there is no `join_next` |
 //! | `Semaphore` around each task | [`max_parallel`](crate::fair::QueueBuilder::max_parallel); for futures `max_in_flight` |
 //! | `task_local!` | [`ContextFlow`](crate::task::ContextFlow) |
-//! | `Builder::{worker_threads, max_blocking_threads, thread_keep_alive}` | [`num_threads`](crate::pool::Builder::num_threads), [`max_threads`](crate::pool::Builder::max_threads), [`keep_alive`](crate::pool::Builder::keep_alive); defaults 512 and ten seconds, as there |
+//! | `Builder::{worker_threads, max_blocking_threads, thread_keep_alive}` | [`num_threads`](crate::pool::Builder::num_threads), [`max_threads`](crate::pool::Builder::max_threads), [`keep_alive`](crate::pool::Builder::keep_alive); the last two have tokio's defaults, 512 and ten seconds |
 //! | `on_thread_{start, stop, park, unpark}` | the same |
 //! | `RuntimeMetrics` | [`PoolMetrics`](crate::pool::PoolMetrics): `num_workers`, `global_queue_depth`, `steal_count`, `total_busy_duration`, … |
-//! | `shutdown_timeout(time)` | [`shutdown_timeout(how, time)`](crate::ThreadPool::shutdown_timeout): queued tasks run, or are cancelled |
+//! | `shutdown_timeout(time)` | [`shutdown_timeout(how, time)`](crate::ThreadPool::shutdown_timeout): by `how`, queued tasks run or are cancelled |
 //! | `shutdown_background()` | [`shutdown_background(how)`](crate::ThreadPool::shutdown_background) |
 //! | `yield_now`, cooperative budgets, `LocalSet` | none for futures; [`pool::yield_now`](crate::pool::yield_now) runs a job in the middle of another |
 //! | `time`, `net`, `fs`, `signal` | none; see *Without a runtime* |
@@ -45,8 +45,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! `cancel` ends a queued task at once. A running task is only asked to end, and may check for
-//! that:
+//! `cancel` ends a queued task at once. It only asks a running task to end, and the task may check
+//! whether it was asked:
 //!
 //! ```
 //! use filch::task::{self, Cancel};
@@ -71,9 +71,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Two things differ from `abort`. A running closure is never interrupted; the same is true of
-//! `spawn_blocking`. A task that returns after it was asked to end has a result, where an aborted
-//! future has an error.
+//! As with `spawn_blocking`, a running closure is never interrupted. A closure that returns after
+//! it was asked to end has a result, where an aborted future of tokio has an error.
 //!
 //! # Tokens
 //!
@@ -97,8 +96,8 @@
 //!
 //! # Groups
 //!
-//! A [`TaskGroup`](crate::task::TaskGroup) counts tasks on any executors, and keeps the first
-//! error:
+//! A [`TaskGroup`](crate::task::TaskGroup) counts tasks on any executors, and keeps the first error
+//! until a `wait` returns it:
 //!
 //! ```
 //! use filch::{task::TaskGroup, ThreadPool};
@@ -116,8 +115,8 @@
 //!
 //! # Futures
 //!
-//! A job polls a future each time it is woken. A future can await the handle of a closure. Other
-//! code calls `join`:
+//! Each time a future is woken, a job polls it. A future can await the handle of a closure. Code
+//! outside of futures calls `join`:
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -135,9 +134,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A thread that waits for a future does not run the future. So a future of the same pool should
-//! await such a handle: `join` needs another thread to take the worker's place. There is no budget
-//! of polls. A future that is ready at each `.await` runs until it ends.
+//! A thread that waits in `join` for a future does not poll that future. If the thread is a worker
+//! of the same pool, another thread must take its place. So inside a future, `.await` a handle
+//! instead of calling `join`. There is no cooperative budget: a future that is ready at each
+//! `.await` keeps its thread until it ends.
 //!
 //! # Timers and sockets
 //!
@@ -191,8 +191,8 @@
 //! filch depends on neither crate. `tests/foreign/ecosystem.rs` compiles and runs both examples,
 //! with a server each.
 //!
-//! With the feature `futures` a pool, a scheduler and a queue are `futures_task::Spawn`; with the
-//! feature `hyper` they are `hyper::rt::Executor`, and serve HTTP/2.
+//! With the feature `futures`, pools, schedulers and queues implement `futures_task::Spawn`. With
+//! the feature `hyper` they implement `hyper::rt::Executor`, which hyper needs for HTTP/2.
 //!
 //! # Metrics
 //!
@@ -225,10 +225,10 @@
 //! ```
 //!
 //! The blocking threads take the oldest job first, so a job of other code waits for a quantum or
-//! two. The threads that run futures differ. Such a thread takes the future that it spawned last, a
-//! few times in a row, and seldom looks for futures from elsewhere. A queue whose tasks are short
-//! and never block may still use these threads. The scheduler's job is then a future that yields
-//! first, which puts it behind the other futures:
+//! two. Queues may also use the threads that run futures, if their tasks are short and never block.
+//! Such a thread prefers the future that it spawned last, a few times in a row. It seldom looks for
+//! futures from elsewhere. So the scheduler submits its next job by `execute_last`, as a future
+//! that yields first. The yield puts the job behind the other futures:
 //!
 //! ```text
 //! let [handle, same] = [(); 2].map(|()| tokio::runtime::Handle::current());
@@ -245,14 +245,14 @@
 //! });
 //! ```
 //!
-//! A future that has yielded waits for its own thread; no other thread takes it. So no other future
-//! on these threads may block either. A future that waits for a task of a queue by `join` instead
-//! of `.await` may wait forever.
+//! A future that has yielded waits for the same thread again; no other thread takes it. If another
+//! future blocks that thread, the scheduler's job waits too. So no future on these threads may
+//! block. If a future calls `join` for a task of a queue instead of `.await`, it may wait forever.
 //!
 //! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
 //! test suites over tokio in this way. When the runtime shuts down, `spawn_blocking` drops the jobs
-//! that have not begun. A dropped job resolves its handle, so no thread waits for it forever. This
-//! executor drops every job:
+//! that have not begun. The drop of a job resolves the task's handle with an error, so no thread
+//! waits for it forever. The next executor drops every job:
 //!
 //! ```
 //! use filch::executor::{from_fn, TaskBuilder};

@@ -3,8 +3,8 @@
 //! A server that computes has two kinds of work. Connections wait most of the time, and each wants
 //! a thread for microseconds: tokio is made for that. Computations never wait, and each wants a
 //! thread for milliseconds. On the same threads, computations delay the connections. On
-//! `spawn_blocking` or rayon, the requests of a busy client delay the requests of all others.
-//! `spawn_blocking` takes the oldest task first, and rayon leaves the sharing to the kernel.
+//! `spawn_blocking` or rayon, the requests of a busy client delay the requests of all others. Both
+//! start requests in the order of their arrival, whichever client sent them.
 //!
 //! ```text
 //!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes
@@ -12,8 +12,8 @@
 //!        └────── tokio: writes the response ◀─────────┴──────────────────────┘
 //! ```
 //!
-//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. `compat/tower`
-//! has its layer as a crate.
+//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. It puts
+//! requests into queues by a layer of tower, which is the crate in `compat/tower`.
 //!
 //! # A request
 //!
@@ -60,9 +60,9 @@
 //!   timeouts, or else silent clients hold all of them. In the example, hyper's
 //!   `header_read_timeout` ends idle connections.
 //!
-//! A queue bounds how much a tenant delays itself. Weights bound how much a tenant delays others. A
-//! running task is never interrupted. So a request may wait for the rest of one task of another
-//! tenant on some thread. If those tasks are long, give their queue a
+//! A capacity bounds how much a tenant's requests delay each other. Weights bound how much they
+//! delay other tenants. But a running task is never interrupted, so a request may wait until a task
+//! of another tenant ends. If those tasks are long, give their queue a
 //! [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
 //!
 //! # Threads of I/O and threads that compute
@@ -70,8 +70,9 @@
 //! Threads of tokio and threads that compute share the processors. A thread of tokio that reads a
 //! request needs microseconds, but may wait for milliseconds behind threads that compute. So the
 //! example gives its computing threads a lower priority, in
-//! [`on_thread_start`](crate::pool::Builder::on_thread_start): on Linux a niceness of 5. On two
-//! cores, that took the light tenant's 99th percentile beside the flood from 10.1 to 7.3 ms.
+//! [`on_thread_start`](crate::pool::Builder::on_thread_start): on Linux a niceness of 5. In its
+//! load test, a light tenant sends requests beside another tenant's flood. On two cores, the lower
+//! priority took the light tenant's 99th percentile from 10.1 to 7.3 ms.
 //!
 //! # Spans
 //!
@@ -120,6 +121,6 @@
 //! | | `minShare` of a pool | none; a higher priority comes closest |
 //! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
 //!
-//! A tenant gets its share on each machine. So its share of the whole cluster is the mean over the
-//! machines on which it has work. If a tenant's requests go to one machine only, the tenant gets no
-//! more than its share of that machine.
+//! A tenant gets its share on each machine. If all machines are equal, its share of the cluster is
+//! the mean of these shares. A machine on which it has no work counts as zero. If a tenant's
+//! requests go to one machine only, the tenant gets no more than its share of that machine.

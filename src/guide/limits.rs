@@ -8,22 +8,23 @@
 //!
 //! | limit | number | source | at the limit |
 //! |---|---|---|---|
-//! | indices of a deque | 62 bits; 30 without 64-bit atomics | `deque/index.rs` | wraps. With 30 bits, a thief that is stopped inside one steal for exactly a multiple of 2³⁰ items takes a wrong one |
+//! | indices of a deque | 62 bits; 30 without 64-bit atomics | `deque/index.rs` | wraps. With 30 bits, a thief takes a wrong item if it is stopped inside one steal while exactly a multiple of 2³⁰ items go by |
 //! | memory of a deque | `isize::MAX` bytes | `deque/room.rs` | `push` panics with "capacity overflow" |
-//! | memory that a deque keeps | less than the current buffer again | `deque/mod.rs`, I6 | freed with the last handle; sooner with [`shrinking`](crate::deque::Builder::shrinking) |
-//! | a batch without a given limit | 32 items | `deque/mod.rs`, `MAX_BATCH` | ask for more by a limit; from LIFO they are claimed 32 at a time |
-//! | a segment of an injector | 6 KiB and at most 256 slots | `injector/segment.rs` | the next segment; it has one slot if an item is larger |
+//! | outgrown buffers that a deque keeps | together smaller than the current buffer | `deque/mod.rs`, I6 | freed with the last handle; sooner with [`shrinking`](crate::deque::Builder::shrinking) |
+//! | a batch without a given limit | 32 items | `deque/mod.rs`, `MAX_BATCH` | a given limit may be larger; a LIFO deque's items are claimed 32 at a time |
+//! | a segment of an injector | 6 KiB and at most 256 slots | `injector/segment.rs` | the next segment is used; if an item is larger, each segment has one slot |
 //! | memory that an injector keeps | 64 KiB, or one segment | `injector/mod.rs`, `KEPT` | the rest is freed |
-//! | segments of an injector | numbered by 40 bits | `injector/word.rs` | wraps: harmful only to a thread that is stopped for three days, at a nanosecond an item |
+//! | segments of an injector | numbered by 40 bits | `injector/word.rs` | wraps: deceives only a thread that is stopped while 2⁴⁰ segments go by; at a nanosecond an item, that takes three days |
 //! | producers of an injector | 262,000 threads | `injector/word.rs` | not checked |
-//! | slots given up at once | 8,191 | `injector/around.rs` | a consumer waits for its producer, however long that takes |
+//! | orphans: claimed slots whose consumers have stopped waiting | 8,191 at once | `injector/around.rs` | a further consumer waits for its producer, however long that takes |
 //! | threads between `prepare` and `commit` | 4,095 for each event count | `idle/word.rs` | [`prepare`](crate::idle::EventCount::prepare) panics |
 //! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they keep looking |
-//! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list for the present one |
+//! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list of sleepers for the present one |
 //!
-//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. In the
-//! queues, no thread waits for another in any other case. Because of this wait, the documentation
-//! does not call taking from an injector lock-free without qualification.
+//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs, unless there
+//! are 8,191 orphans. In no other case does a thread wait for another inside a queue. Because of
+//! this wait, the documentation does not call taking from an injector lock-free without
+//! qualification.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -44,19 +45,21 @@
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
-//!   job is queued. That thread takes no further ticket of a scheduler. So a queue's task may hold
-//!   up the drain for ever if it blocks until another task of a queue has run.
+//!   job is queued. That thread takes no further ticket of a scheduler. So if a queue's task blocks
+//!   until another task of a queue has run, it may hold up the drain for ever.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
-//!   If there is only other work, another thread takes its place. So there may be one more thread
-//!   for each waiting thread, up to `max_threads`. Without such a thread, as in a
-//!   [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
-//! - *The only thread of an executor sleeps for ever* if it waits for a task of another scheduler.
-//!   The wait ends only if that scheduler is over the executor, or over a queue whose task the
-//!   thread runs. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing, and so always
-//!   times out there.
+//!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
+//!   of it. If there is only other work, another thread takes its place. So there may be one more
+//!   thread for each waiting thread, up to `max_threads`. Where no thread can take the place, as in
+//!   a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
+//! - *The only thread of an executor may sleep for ever*, if no other thread can take its place.
+//!   Suppose that this thread alone serves a queue, and a scheduler is over the queue. If the
+//!   thread runs no task of the queue, and waits for a task of that scheduler, the wait never ends.
+//!   [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing, and so always times out on
+//!   such a thread.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
-//!   If another worker runs forked jobs one within the other, the waiting worker knows the
+//!   If another worker runs forked jobs one within the other, the waiting worker sees only the
 //!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
 //!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
 //!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
@@ -64,21 +67,21 @@
 //!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. Such
 //!   tasks may take half of the stack that was left at the first wait. Beyond that,
 //!   [`join`](crate::JoinHandle::join) and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return
-//!   an error that [`is_deadlock`](crate::task::JoinError::is_deadlock): after some 1,700 levels,
-//!   or 340 (`task/depth.rs`). [`stack_size`](crate::pool::Builder::stack_size) makes room for
-//!   more. On an unknown stack, such as a coroutine's, they may take 128 KiB. Recursion by `scope`
-//!   and by the pool's `join` is the program's own, and is not bounded. Tokens may be chained to
-//!   any length.
+//!   an error that [`is_deadlock`](crate::task::JoinError::is_deadlock) (`task/depth.rs`). That is
+//!   after some 1,700 levels in an optimized build, and 340 in others.
+//!   [`stack_size`](crate::pool::Builder::stack_size) makes room for more. On a stack of unknown
+//!   size, such as a coroutine's, the tasks may take 128 KiB. Recursion by `scope` and by the
+//!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
-//!   nothing either. Suppose a pool has one worker and can have no other thread. On this worker,
-//!   joining a future's handle never returns, and neither does a `block_on` of any handle. Joining
-//!   a closure's handle does return. Inside [`blocking`](crate::pool::blocking) all of them return,
-//!   because another thread runs the task.
+//!   nothing either. On the only worker of a pool, a `block_on` of a handle never returns. It does
+//!   inside [`blocking`](crate::pool::blocking), if `max_threads` permits another thread, which
+//!   then runs the task. Under the same condition, joining a future's handle returns. Joining a
+//!   closure's handle returns in any case, because the worker runs the closure.
 //! - *A half of a pool's `join`, or a job of its `scope`, is no part of the task around it while
-//!   another thread runs it.* The task's queue is not its queue, and the task's cancellation does
-//!   not reach it. If such a half waits for a place of that queue, or for the task's group, neither
-//!   ever goes on, and no error is returned. In tasks of a queue use
-//!   [`Queue::join`](crate::fair::Queue::join) and [`Queue::scope`](crate::fair::Queue::scope).
+//!   another thread runs it.* It is not in the task's queue, and the task's cancellation does not
+//!   reach it. If the half waits for a place of that queue, or for the task's group, both wait for
+//!   ever, without an error. In tasks of a queue use [`Queue::join`](crate::fair::Queue::join) and
+//!   [`Queue::scope`](crate::fair::Queue::scope).
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
@@ -87,9 +90,10 @@
 //!   still borrow from it (`pool/forks/scope.rs`).
 //! - *A queue's task that is joined or cancelled leaves a tombstone* of some 150 bytes until the
 //!   queue reaches it. A [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A
-//!   pool's worker removes the job with the task.
+//!   pool's worker removes such jobs from its own deque, at once or by a later sweep.
 //! - *Over [`Inline`](crate::executor::Inline), the spawning thread also runs tasks that other
-//!   threads spawn meanwhile*, for as long as they do: there is no other thread.
+//!   threads spawn meanwhile*, because there is no other thread. It returns when they spawn no
+//!   more.
 //! - *A failed allocation ends the process*, as in the standard library.
 //! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
 //!   jobs never run.
@@ -116,8 +120,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Others go unnoticed. Two tasks on two threads may wait for each other. Or a task waits for a
-//! lock, channel or condition that only a task behind it would provide.
+//! Other endless waits are not detected. Two tasks on two threads may wait for each other. Or a
+//! task waits for a lock, channel or condition that only a task behind it would provide.
 //!
 //! # Fair schedulers
 //!
@@ -132,8 +136,8 @@
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | half of ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
-//! | how late a lowered limit is noticed | a task; with short ones 64 tasks or 10 µs | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are noticed after the current task |
-//! | memory of a queue that has been used | 6 KiB, 15 KiB if waits are measured, and 2 KiB if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler goes |
+//! | how late a lowered limit is noticed | after the current task; if tasks are short, after up to 64 of them or 10 µs | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are always noticed after the current task |
+//! | memory of a queue that has been used | 6 KiB, 15 KiB if waits are measured, and 2 KiB if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler is dropped |
 //!
 //! ```
 //! use filch::fair::{FairScheduler, QueueError};
@@ -150,9 +154,9 @@
 //! queues A and B each run one task at a time. A task of A waits for one of B, and on another
 //! thread a task of B waits for one of A. Then neither continues, and no error is returned. The
 //! same can happen to futures within one queue under `max_in_flight`, because a future that waits
-//! for another keeps its permit. So wait in one direction only. A task below a
-//! [reservation](crate::fair::Builder::reserve) keeps its room there, too, and lower queues have no
-//! more room than the reservation leaves them.
+//! for another keeps its permit. So wait in one direction only. The same can happen below a
+//! [reservation](crate::fair::Builder::reserve). A task that waits keeps its room, and the queues
+//! of lower priority share only the room that the reservation leaves.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -166,32 +170,32 @@
 //! ```
 //!
 //! Three related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
-//! joins a task of a queue whose places belong to the scope's waiting owners. In the second, a task
-//! that has the only place of its queue joins a future of that queue. In both, the `join` returns
-//! an error. In the third, a scheduler's executor passes tickets to one of the scheduler's own
-//! queues. The scheduler refuses tasks with
+//! joins a task of a queue whose places all belong to threads that await the job. In the second, a
+//! task that has the only place of its queue joins a future of that queue. In both, the `join`
+//! returns an error. In the third, a scheduler's executor passes tickets to one of the scheduler's
+//! own queues. Then the scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one lease or ticket. The [panic
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
-//! *A change of weight* converts the queue's debt, except for the leases under way. Each of these
-//! may be charged once more.
+//! *A change of weight* converts the queue's debt to the new weight. For leases under way, the
+//! conversion may be wrong by the longest task on each thread.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
 //! costs as much as one that computes for the same time. A wait in
 //! [`join`](crate::fair::Queue::join) or [`scope`](crate::fair::Queue::scope) is not charged.
 //!
 //! *A fork takes a lock.* A fork is a half of a queue's `join`, or a job of its `scope`. The first
-//! 15 threads that fork in the same queue at once have a lock each, which only the takers of their
-//! forks also use. Further threads share one lock.
+//! 15 threads that fork in the same queue at once have a lock each, shared only with the threads
+//! that take their forks. Further threads share one lock.
 //!
-//! *A paused queue with a scheduler over it* is not resumed when its handles are dropped, because
-//! the scheduler has a handle.
+//! *A paused queue with a scheduler over it* stays paused when the program drops its handles. Only
+//! the drop of the last handle resumes a queue, and the scheduler has one.
 //!
-//! *A wait for a queue without a capacity* that is not paused lasts until a thread comes to the
-//! jobs of its cancelled tasks. The destructor of a cancelled closure may still run when the wait
-//! ends.
+//! *A wait for a queue to become idle* also waits until a thread reaches the tombstones of
+//! cancelled tasks. It does not if the queue is paused or has a capacity. The destructor of a
+//! cancelled closure may still run when the wait ends.
 //!
 //! *A wait for a paused queue* does not learn when a task of
 //! [`Job::with_handle`](crate::Job::with_handle) is cancelled during the wait. Such a task does not

@@ -1,13 +1,13 @@
 //! Where to begin, for users of other crates and for builders of schedulers.
 //!
-//! The tests compile and run every block of filch's code. Statements about other crates stand in
-//! tables; where a table names a test, that test checks them.
+//! The tests compile and run every block that needs only filch. If a test checks a block or a
+//! statement about another crate, the page names that test.
 //!
 //! | you … | read |
 //! |---|---|
 //! | have a dependency on crossbeam-deque | [`from_crossbeam`]: one line in `Cargo.toml`, and what is different after it |
-//! | call `rayon::spawn`, `join` and `scope` | [`from_rayon`]: the same by other names, and when to keep rayon |
-//! | spawn tasks, cancel them and wait for them with tokio | [`from_tokio`]: the same without a runtime, or on tokio's threads |
+//! | call `rayon::spawn`, `join` and `scope` | [`from_rayon`]: filch's names for the same calls, and how to keep rayon |
+//! | spawn tasks, cancel them and wait for them with tokio | [`from_tokio`]: tasks without a runtime, or on tokio's threads |
 //! | know .NET's `ThreadPool`, or Toub's and Duffy's articles about it | [`from_dotnet`]: each of their systems, in a few lines |
 //! | write a scheduler, and want its parts | [`building_a_scheduler`]: from a queue to a pool, and what goes wrong on the way |
 //! | have tenants, requests or components that share threads | [`choosing_a_policy`]: weights, limits, priorities, with numbers |

@@ -19,7 +19,7 @@
 //! | [`Injector::steal`](crate::Injector::steal) | one compare-exchange for an item or a whole batch; on an empty injector, loads only |
 //! | [`EventCount::notify_one`](crate::idle::EventCount::notify_one), no sleeper | a fence and a load; with [`asymmetric`](crate::idle::EventCount::asymmetric), a load only |
 //! | [`EventCount::prepare`](crate::idle::EventCount::prepare) | a compare-exchange and a fence; with `asymmetric`, a system call instead of the fence |
-//! | a steal of a deque that [shrinks](crate::deque::Builder::shrinking) | as above, and pins the thread, which needs a fence |
+//! | a steal of a deque that [shrinks](crate::deque::Builder::shrinking) | as `steal` or `steal_batch`, and pins the thread, which needs a fence |
 //!
 //! # Queues
 //!
@@ -58,9 +58,12 @@
 //! | `spawn_detached`, captures of more than three words | one: the closure is boxed |
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
-//! | a job of a `scope` | none for captures of up to two words, and for the first four of up to six words that the owner spawns; or else one |
+//! | a job of a `scope`, captures of at most two words | none |
+//! | a job of a `scope`, larger captures | one; none for the first four of at most six words, if the owner spawns them and is a worker |
 //! | a job of a `scope` with a handle | one |
-//! | `scope`, a `token`, a `group` | at least one in addition; a [`ContextFlow`](crate::task::ContextFlow) adds a box for the context |
+//! | `task().token(…)` | at least one in addition |
+//! | `task().group(…)` | one for the task, even if detached; sometimes one for the group's list |
+//! | in a pool with a [`ContextFlow`](crate::task::ContextFlow) | at least one box in addition, for the context |
 //!
 //! So keep the captures of detached closures small. An `Arc` of data that many tasks share is one
 //! word:
@@ -93,15 +96,16 @@
 //! several times that if another worker steals it. It helps most to end the recursion early: run
 //! work of some thousand instructions serially in one task.
 //!
-//! *Waking a thread is slow*: some microseconds, most of them in the kernel. A worker searches for
-//! 22 µs before it sleeps, so a burst that closely follows another wakes no thread. The price is
-//! the processor time of that search. An idle pool uses no processor time, because it has no timer.
+//! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
+//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So
+//! bursts that follow each other closely need to wake no thread. The price is the processor time of
+//! that search. An idle pool uses no processor time, because it has no timer.
 //!
 //! *Pools use asymmetric fences.* On Linux a notification, of which each spawn has one, needs no
 //! fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
-//! threads of the process. In a virtual machine that call is slow: up to 13 µs were measured. For
-//! threads of your own that sleep as often as they are notified, use
-//! [`Searchers::new`](crate::idle::Searchers::new).
+//! threads of the process. In a virtual machine that call is slow: up to 13 µs were measured. If
+//! threads of your own sleep as often as they are notified, use
+//! [`Searchers::new`](crate::idle::Searchers::new), whose fences are ordinary.
 //!
 //! # Fair queues
 //!
@@ -109,8 +113,8 @@
 //! queue's injector, needs one reading of the clock, and bears a part of the cost of a *lease*. A
 //! lease is the run of tasks that a thread takes from one queue before it asks the policy again.
 //! The lease ends with the first task that ends after the
-//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. A longer quantum
-//! needs fewer picks; a shorter one makes the differences between queues smaller:
+//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. With a longer quantum
+//! there are fewer picks; with a shorter one, the service of queues differs by less:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};

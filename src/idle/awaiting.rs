@@ -1,4 +1,4 @@
-//! Futures that sleep on an event count: their waker is in the list of sleepers, and no thread
+//! Futures that sleep on an event count: the list of sleepers has a waker for each, and no thread
 //! blocks.
 
 use super::EventCount;
@@ -35,8 +35,8 @@ where
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`. It sleeps on the event count in place of its future, and the
-/// notifying thread calls `holds`. The next poll would be too late, since the condition may be that
-/// no future is being polled.
+/// notifying thread calls `holds`. A call by the next poll would be too late, since the condition
+/// may be that no future is being polled.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -47,8 +47,8 @@ struct AwaitedCondition<O> {
 enum AwaitedState {
     /// The future has not been polled yet, or will be polled again.
     New,
-    /// The future's waker, and the condition's entry in the list of sleepers. There is no entry
-    /// while a thread calls `holds`.
+    /// The future's waker, and the condition's entry in the list of sleepers. While a thread calls
+    /// `holds`, there is no entry, or a notifier has taken it off already.
     Watching(Waker, Option<Asleep>),
     /// The condition has held, or the future has gone.
     Over,
@@ -75,7 +75,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,
-                // Wakes the task to poll again, so that other tasks run in between.
+                // The list is full. Wakes the task to poll again, so that other tasks run in
+                // between.
                 Err(Awake::NoRoom) => {
                     let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);

@@ -12,11 +12,11 @@ use crossbeam_utils::CachePadded;
 
 /// Lets threads sleep until a change may have given them something to do.
 ///
-/// An event count does not know the threads' condition, which may concern a queue, several queues,
-/// or a flag. A thread *prepares*, looks once more at its condition, and then *commits* or
-/// *cancels*. A notifier changes something first, then notifies. Either the thread's look sees the
-/// change, or the notification sees the prepared thread. In the second case the thread does not
-/// sleep, or is woken.
+/// An event count does not know the condition for which a thread waits: it may concern a queue,
+/// several queues, or a flag. The thread *prepares*, looks once more at its condition, and then
+/// *commits* or *cancels*. A notifier changes something first, then notifies. Either the thread's
+/// look sees the change, or the notification sees the prepared thread. In the second case the
+/// thread does not sleep, or is woken.
 ///
 /// While no thread is prepared or asleep, a notification costs a fence and a load. It writes
 /// nothing, so notifiers do not contend with each other.
@@ -96,7 +96,8 @@ impl EventCount {
     ///
     /// While no thread is prepared or asleep, a notification costs a load and no fence. In return,
     /// preparing calls `membarrier(2)`, by which every running thread of the process executes a
-    /// barrier. The call takes from a quarter of a microsecond to several microseconds.
+    /// barrier. The call takes from a quarter of a microsecond to several microseconds, and up to
+    /// 13 in a virtual machine.
     ///
     /// Where the system does not offer that call, this is [`new`](Self::new).
     ///
@@ -119,11 +120,11 @@ impl EventCount {
 
     /// Notifies one thread, if one is prepared or asleep. Call it after the change.
     ///
-    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. The
-    /// notified thread need not have prepared before this call. A thread that prepares later may
-    /// take the signal, while an earlier one sleeps on. The notified thread sees the change when it
-    /// next prepares. If each prepared thread is notified already, and no thread sleeps, the call
-    /// adds nothing: those threads answer this call too.
+    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
+    /// both cases the thread sees the change when it next prepares. If each prepared thread is
+    /// notified already, and no thread sleeps, the call adds nothing: those threads answer this
+    /// call too. The notified thread need not have prepared before this call. A thread that
+    /// prepares later may take the signal, while an earlier one goes to sleep.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -143,8 +144,9 @@ impl EventCount {
     /// Notifies one thread as [`notify_one`](Self::notify_one) does, if the condition holds.
     ///
     /// The condition is evaluated only if a thread is prepared or asleep, after the notifier's
-    /// fence. So the condition's relaxed loads see everything that the thread wrote before it
-    /// prepared. A scheduler's condition is typically that no thread is searching for work already.
+    /// fence. So the condition's relaxed loads see everything that this prepared or sleeping thread
+    /// wrote before it prepared. A scheduler's condition is typically that no thread is searching
+    /// for work already.
     ///
     /// # Examples
     ///
@@ -248,7 +250,7 @@ impl EventCount {
             }
         };
         while number != 0 {
-            // Before the waiter is taken off, because another thread may use the waiter afterwards.
+            // Read before `taken_off`, because another thread may use the waiter afterwards.
             let next = self.waiters.get(number).next();
             if let Some(waker) = self.waiters.taken_off(number) {
                 waker.wake();
@@ -257,8 +259,8 @@ impl EventCount {
         }
     }
 
-    /// Takes the newest sleeper off the list, if the word is still `word`. Returns its waker,
-    /// unless the sleeper has left.
+    /// Takes the newest sleeper off the list, if the word is still `word`, and returns the
+    /// sleeper's waker. Returns `None` if the word has changed or the sleeper has left.
     pub(super) fn take_off_top(&self, word: Word) -> Option<Waker> {
         let next = self.waiters.get(word.top()).next();
         if self.exchange(word, word.without_top(next)) {
@@ -272,9 +274,10 @@ impl EventCount {
         Word(self.word.load(LAIN.acquire()))
     }
 
-    /// Changes the word for a notifier. Returns whether it was still `word`.
+    /// Changes the word for a thread that takes sleepers off or adds signals. Returns whether the
+    /// word was still `word`.
     fn exchange(&self, word: Word, next: Word) -> bool {
-        // Relaxed, on failure: the notifier reads the word again.
+        // Relaxed, on failure: the caller does not use the word that the exchange has read.
         self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
     }
 }

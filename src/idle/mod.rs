@@ -1,10 +1,11 @@
 //! Sleeping until there is something to do, without losing a wake-up.
 //!
 //! A *prepared* thread has announced that it is about to sleep, and looks once more at its
-//! condition. A *sleeper* is in the list of sleepers, and blocks in its park. A *signal* tells one
-//! prepared thread to look again instead of sleeping. A thread is *told* when it takes a signal, or
-//! when a notifier takes it off the list. A thread is also told when it finds another stamp than
-//! the stamp at which it prepared.
+//! condition. A *sleeper* blocks in its park, and its *waiter*, which holds its waker, is in the
+//! list of sleepers. A *signal* tells one prepared thread to look again instead of sleeping. The
+//! *stamp* counts each exchange that takes sleepers off the list, and each `notify_all`. A prepared
+//! thread is *told* when its commit takes a signal, or finds that the stamp has changed since it
+//! prepared. A sleeper is told when a notifier takes it off the list.
 //!
 //! ```text
 //!  sleeper                                     notifier
@@ -22,18 +23,20 @@
 //!  Without the fences both can (store buffering), and the sleeper sleeps on work.
 //! ```
 //!
-//! Between 1 and 4 a thread counts in `prepared`. Afterwards it is on the list. One exchange of one
-//! word makes this step. So a notifier that reads the word at c finds the thread in exactly one of
-//! the two.
+//! Between 1 and 4 a thread counts in `prepared`. If it goes to sleep, one exchange of one word
+//! moves it from there to the list. So a notifier that reads the word at c finds it in exactly one
+//! of the two.
 //!
 //! # Invariants
 //!
-//! - **I1** `prepared` is the number of threads between 1 and 4, and `signals` is at most that.
+//! - **I1** `prepared` is the number of threads between 1 and 4, and `signals` is at most
+//!   `prepared`.
 //! - **I2** A signal leaves the word with a thread that looks again, or with a thread that cancels
 //!   and passes the signal on.
 //! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
-//!   The thread whose exchange moves `top` past a waiter has taken that waiter off, alone.
-//! - **I4** Only the thread that claimed a `HELD` waiter touches it.
+//!   `top` is the head of the list. Only the thread whose exchange moves `top` past a waiter has
+//!   taken that waiter off.
+//! - **I4** Only the thread that claimed a `HELD` waiter touches it. (`waiters.rs` has the states.)
 //! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes its waker.
 //! - **I6** Waiters are freed with the event count, and not before.
 //!
@@ -44,10 +47,11 @@
 //!
 //! # Sources
 //!
-//! The three steps and the word are those of Eigen's `EventCount` (Vyukov, 2016), with its signals
-//! for prepared threads. Three things are ours: a stamp that also answers `notify_all`, sleepers
-//! that leave untold, and cancelling threads that pass a notification on. The fences are Dekker's
-//! pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted pointer.
+//! The steps prepare, look and commit, the word, and the signals for prepared threads are those of
+//! Eigen's `EventCount` (Vyukov, 2016). Three things are ours: a stamp that also answers
+//! `notify_all`, sleepers that leave untold, and cancelling threads that pass a notification on.
+//! The fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a
+//! counted pointer.
 //!
 //! # In a picture
 //!

@@ -92,7 +92,8 @@ impl ThreadPark {
         per_thread! {
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
-        // Makes a new park if the thread's storage is gone, or its park is already in use.
+        // Makes a new park if the thread has none yet, if its park is in use, or if its storage is
+        // gone.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);

@@ -61,7 +61,8 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
-        // Before the fence: if the fence panics, the drop takes this thread off the count.
+        // Made before the fence: if the fence panics, dropping `prepared` takes this thread off the
+        // count.
         let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared
@@ -93,9 +94,9 @@ impl<'a> Prepared<'a> {
 
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// If this thread was notified after [`prepare`](EventCount::prepare), this call may pass the
-    /// notification on to a sleeper. It does so if no other prepared thread is left to answer,
-    /// because the caller may have found something else. Lock-free.
+    /// If this thread was notified after [`prepare`](EventCount::prepare), the caller may have
+    /// found something else. So this call may pass the notification on to a sleeper. It does so if
+    /// no other prepared thread is left to answer. Lock-free.
     ///
     /// # Examples
     ///
@@ -113,9 +114,9 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, returns without a notification. The notifier's earlier writes happen before this
-    /// returns. Another notification may have found this thread notified already, and added
-    /// nothing. The changes before that notification are seen after the next
+    /// Rarely, this returns without a notification. Otherwise the notifier's earlier writes happen
+    /// before this returns. But a second notification may have found this thread notified already,
+    /// and added nothing. The changes before the second one are seen after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
@@ -156,8 +157,8 @@ impl<'a> Prepared<'a> {
         });
     }
 
-    /// Sleeps as [`commit`](Self::commit) does, but until `deadline` at the latest. Returns whether
-    /// this thread was notified.
+    /// Sleeps as [`commit`](Self::commit) does, but until `deadline` at the latest. Returns `false`
+    /// if the deadline has passed without a notification, and otherwise `true`.
     ///
     /// # Examples
     ///
@@ -185,8 +186,9 @@ impl<'a> Prepared<'a> {
 
     /// Sleeps in a park of the caller's, such as an I/O driver.
     ///
-    /// Calls [`Park::park`] once, unless this thread was notified. Returns whether this thread was
-    /// notified. On `false`, the park has returned for its own reason, such as the timeout.
+    /// Calls [`Park::park`] once, unless this thread was notified before. Returns `true` if this
+    /// thread was notified, and rarely without a notification. On `false`, the park has returned
+    /// for its own reason, such as the timeout.
     ///
     /// # Examples
     ///
@@ -318,8 +320,8 @@ impl Sleeping<'_> {
             return false;
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
-            // The stamp shows that no waiter was taken off since the word was read, so this is
-            // still our use.
+            // No waiter was taken off since the word was read, as the stamp shows. So we took off
+            // our own use of the waiter, not a later one.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);
@@ -345,7 +347,8 @@ pub(super) enum Awake {
     NoRoom,
 }
 
-/// A sleeper that keeps no thread, and does not leave by itself.
+/// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in
+/// the list.
 #[cfg(feature = "std")]
 pub(super) struct Asleep {
     number: usize,

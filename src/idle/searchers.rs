@@ -168,7 +168,8 @@ impl Searchers {
 
 /// A thread that searches: [`Searchers::search`].
 ///
-/// Dropping a `Search` has the effect of [`found`](Self::found) with `true`.
+/// Dropping a `Search` has the effect of [`found`](Self::found) with an `is_more` that returns
+/// `true`.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
@@ -245,7 +246,7 @@ impl<'a> Search<'a> {
 ///
 /// Committing and cancelling both return a new [`Search`], because the thread may owe several
 /// looks. One notification may stand for several changes. Other notifiers may have relied on this
-/// thread while it searched. A thread that leaves for good drops the value.
+/// thread while it searched. A thread that leaves for good drops the new `Search`.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,

@@ -4,15 +4,16 @@
 //! waiter:
 //!
 //! ```text
-//!                 claim                lie_down               (the word: on top)
-//!        ┌─ FREE ───────▶ HELD ─────────────────▶ ASLEEP ◀──── owner, or a notifier
+//!                 claim                lie_down, then put on the list
+//!        ┌─ FREE ───────▶ HELD ─────────────────▶ ASLEEP     its owner or a notifier is next
 //!        │                                         │    │
-//!        │   release       take off: it is woken   │    │  the owner leaves untold
+//!        │   release    a notifier takes it off    │    │  the owner begins to leave untold
 //!        ├◀─────── TAKEN ◀─────────────────────────┘    ▼
-//!        │                                           TOUCHED
-//!        │   taken off while touched                 │    │
+//!        │                                           TOUCHED    its owner or a notifier is next
+//!        │   release    a notifier takes it off      │    │  the owner has left
 //!        ├◀─────── LEFT ◀────────────────────────────┘    ▼
 //!        └◀────────────────────────────────────────────  GONE: without an owner, still in the list
+//!             a notifier takes it off
 //! ```
 //!
 //! The state also counts uses, so an owner cannot mistake the next use for its own. Waiters are
@@ -45,7 +46,7 @@ const LEFT: usize = 5;
 /// In the list, without an owner.
 const GONE: usize = 6;
 
-/// One use. The bits of a state from here on count uses.
+/// One use. The bits of a state from this one on count uses.
 const USE: usize = 8;
 
 /// Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
@@ -87,7 +88,8 @@ impl WaiterCell {
     }
 
     pub(super) fn next(&self) -> usize {
-        self.next.load(Relaxed) // Relaxed: LAIN orders the load, or the stamp fails the exchange
+        // Relaxed: LAIN orders the load, or the stamp has changed and the caller's exchange fails.
+        self.next.load(Relaxed)
     }
 
     /// Links the waiter to the next older sleeper. Its owner calls this before it puts the waiter
@@ -102,8 +104,8 @@ impl WaiterCell {
     ///
     /// 1. The caller has claimed the waiter (I4), and calls this once.
     pub(super) unsafe fn lie_down(&self, waker: Waker) -> Use {
-        // SAFETY: I4 — by 1 we hold the waiter, so no other thread touches its waker. Ours is
-        // forgotten.
+        // SAFETY: I4 — by 1 we hold the waiter, so no other thread touches its place for a waker.
+        // We forget `waker` right after the copy.
         unsafe { self.waker.put(&waker) };
         core::mem::forget(waker);
         // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes it.
@@ -112,7 +114,7 @@ impl WaiterCell {
         Use(asleep)
     }
 
-    /// Returns whether the waiter has not been taken off in this use.
+    /// Returns `true` until a notifier takes the waiter off in this use.
     pub(super) fn is_asleep(&self, this: Use) -> bool {
         self.state.load(TOLD.acquire()) == this.0
     }
@@ -130,8 +132,8 @@ impl WaiterCell {
         waker
     }
 
-    /// Leaves the waiter untold, unless a notifier has told its owner. In both cases the caller no
-    /// longer owns the waiter.
+    /// Lets the owner leave the waiter, unless a notifier has told the owner. In both cases the
+    /// caller no longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
         // Relaxed, on success: the waker is the owner's own. TOLD, on failure: a notifier has told
@@ -140,8 +142,8 @@ impl WaiterCell {
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {
             return Went::Woken;
         }
-        // SAFETY: I5 — we made it `TOUCHED`, so a notifier that takes it off leaves the waker to
-        // us.
+        // SAFETY: I5 — we made the waiter `TOUCHED`, so a notifier that takes it off leaves the
+        // waker to us.
         let waker = unsafe { self.waker.take() };
         // Relaxed, on failure: a notifier took the waiter off, and the owner releases it.
         let went =
@@ -152,7 +154,7 @@ impl WaiterCell {
                     Went::TakenOff
                 }
             };
-        // Last, because it runs the user's code.
+        // Dropped last, because the waker's destructor is the user's code.
         drop(waker);
         went
     }
@@ -168,9 +170,9 @@ impl WaiterCell {
                 GONE => (FREE + USE, Some(There::NobodyForLong)),
                 other => unreachable!("a waiter in the list in state {other}"),
             };
-            // Relaxed, on failure: the next round decides by the new state alone. A success
-            // continues the release sequence of the last owner's HANDED, which the next claim
-            // acquires.
+            // Relaxed, on failure: the next round decides by the new state alone. On success, the
+            // exchange frees a waiter that was `GONE`. It continues the release sequence that the
+            // last owner began (HANDED), which the next claim acquires.
             let (next_state, order) = (idle.wrapping_add(next), TOLD.release());
             match self.state.compare_exchange(state, next_state, order, Relaxed) {
                 Ok(_) => {
@@ -191,7 +193,7 @@ impl WaiterCell {
     }
 
     fn claim(&self) -> bool {
-        // Relaxed: the exchange finds out.
+        // Relaxed: the exchange checks the state again.
         let state = self.state.load(Relaxed);
         let held = state.wrapping_add(HELD - FREE);
         state % USE == FREE
@@ -315,8 +317,8 @@ impl Drop for Waiters {
         for (chunk, place) in self.chunks.iter().enumerate() {
             let first = place.load(Relaxed); // Relaxed: we have the event count alone
             if !first.is_null() {
-                // SAFETY: I6 — this is the drop. No thread sleeps, because a sleeper borrows the
-                // event count.
+                // SAFETY: I6 — this is the drop, so no thread borrows the event count. A sleeping
+                // thread would borrow it.
                 drop(unsafe { Box::from_raw(slice_of(first, chunk)) });
             }
         }

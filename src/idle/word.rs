@@ -13,8 +13,8 @@
 //! The stamp serves two ends. First, a thread that takes the newest sleeper off reads the next
 //! older sleeper before it exchanges the word. An unchanged stamp proves that no sleeper was taken
 //! off in between. Second, a thread that prepared before a `notify_all` finds another stamp when it
-//! commits. The stamp wraps. It deceives only a thread between two of whose instructions exactly
-//! 67,108,864 wake-ups pass, which takes at least a minute.
+//! commits, and does not sleep. The stamp wraps. It deceives a thread only if exactly 67,108,864
+//! wake-ups pass between two of the thread's instructions, which takes at least a minute.
 
 const TOP_BITS: u32 = 14;
 const COUNT_BITS: u32 = 12;
@@ -76,8 +76,8 @@ impl Word {
         (Word(self.0 - ONE_PREPARED - signals).checked(), is_signalled)
     }
 
-    /// Returns the word after a thread was told, by a signal or by another stamp than `since`. The
-    /// thread prepared at the stamp `since`. Returns `None` if the thread may sleep.
+    /// Returns the word after a thread that prepared at the stamp `since` was told, by a signal or
+    /// by another stamp. Returns `None` if the thread is not told, and may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);

@@ -11,17 +11,19 @@
 //!  5  nothing is there: open the orphan
 //!
 //!  Never: an item was in slot i when Y did a, 4 misses it, and b misses the orphan.
-//!  3 and b are read-modify-writes of one word. If b comes first, 4 sees what Y saw.
+//!  3 and b are read-modify-writes of one word. If 3 comes first, b sees the orphan counted. If b
+//!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! X is the consumer that gave the slot up. An orphan is *held* until X has looked at the slot
-//! again, and then *open*. An orphan is *spoken for* once some consumer must take its item. While
-//! `head` counts orphans, consumers look at the orphans before anything else.
+//! X is the consumer that gave the slot up. The orphan is *held* until X has looked at the slot
+//! again, and *open* if X found nothing then. It is *spoken for* once one consumer, X or another,
+//! must take its item. While `head` counts orphans, consumers look at the orphans before anything
+//! else.
 //!
-//! A consumer takes the item of an open orphan. A consumer that finds an item in a held orphan
-//! marks it as spoken for, so that step 5 fails. X then looks again and takes the item, in case its
-//! first look came too early. The finder must not take the item itself, because it may already have
-//! taken a later one.
+//! A consumer that finds an item in an open orphan takes the item. A consumer that finds an item in
+//! a held orphan only marks the orphan as spoken for. Then, even if X's look in step 4 came too
+//! early, step 5 fails, and X looks again and takes the item. The finder must not take the item
+//! itself, because it may already have taken a later item.
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -50,7 +52,7 @@ pub(super) struct Orphan<T> {
     pub(super) watch: Watch,
     /// Once the orphan is in the list, only the sweeper changes this link.
     pub(super) next: AtomicPtr<Orphan<T>>,
-    /// Only the sweeper uses it.
+    /// The link in the list `resolved`. Only the sweeper uses it.
     pub(super) next_resolved: AtomicPtr<Orphan<T>>,
 }
 
@@ -133,11 +135,11 @@ impl<T> Injector<T> {
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // Relaxed: any other consumer would write the same value here.
+        // Relaxed: if another consumer has changed the state, it wrote the same value.
         orphan.state.store(SPOKEN_FOR, Relaxed);
         // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };
-        // SAFETY: I3 — by 1 the slot is ours. SPOKEN shows us its mark if our own look had not.
+        // SAFETY: I3 — by 1 the slot is ours. Our first look saw its mark, or SPOKEN shows it now.
         unsafe { self.settle(orphan, content) }
     }
 
@@ -177,7 +179,8 @@ impl<T> Injector<T> {
             }
             let position = head.position(Self::SLOTS);
             if position.distance(tail, Self::SLOTS) == 0 {
-                // A second look at `tail`, because a taken item may have had a successor meanwhile.
+                // A second look at `tail`: an orphan's item may have been taken meanwhile, after a
+                // push of another item. Then the queue was never empty.
                 if position.distance(self.tail_position(), Self::SLOTS) == 0 {
                     return Steal::Empty;
                 }
@@ -203,9 +206,9 @@ impl<T> Injector<T> {
     /// Claims the first orphan in the list whose slot is marked. Returns `None` if every marked
     /// orphan has a taker already. The caller is a visitor.
     ///
-    /// The order of items permits any marked orphan. The answer Empty requires the first one. If an
-    /// orphan is filled after this thread has passed it, the next call takes that orphan before
-    /// those behind it (proofs/orderings.md, *Orphans*).
+    /// For the order of items, any marked orphan would do. But an answer Empty is true only because
+    /// consumers claim the first. If an orphan is filled after this thread has passed it, the next
+    /// call takes that orphan before those behind it (proofs/orderings.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

@@ -114,7 +114,7 @@ impl<T> Injector<T> {
             let head = self.head();
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
             if head.orphans() > 0 || there == 0 {
-                // `steal` takes one item from among the orphans, or makes sure that there is none.
+                // `steal` goes around orphans, and makes sure that an answer Empty is true.
                 return self.steal().map(|item| dest.take_in(item, and_pop));
             }
             if head.offset() == Self::SLOTS {
@@ -139,7 +139,7 @@ impl<T> Injector<T> {
     }
 }
 
-/// Slots that a consumer has claimed together. It receives the oldest first.
+/// Slots that a consumer has claimed together. The consumer receives the oldest first.
 struct Claimed<'a, T> {
     injector: &'a Injector<T>,
     segment: *mut Segment<T>,

@@ -17,14 +17,14 @@
 //! mark, and takes the item. Each claim is one atomic instruction and touches no segment. A claimed
 //! slot keeps its segment alive, so threads need no pin.
 //!
-//! If the mark does not come within some microseconds, the producer was stopped between its two
-//! steps. The consumer then gives the slot up as an *orphan*. While `head` counts orphans, every
-//! consumer looks at the orphans before it claims a slot (`around.rs`).
+//! If the mark does not come within some microseconds, the producer was stopped between its claim
+//! and its mark. The consumer then gives the slot up as an *orphan*. While `head` counts orphans,
+//! every consumer looks at the orphans before it claims a slot (`around.rs`).
 //!
 //! A slot is *settled* once it is marked `TAKEN`. A *visitor* is a thread that uses segments or
 //! orphans without owning a slot there; a counter counts the visitors. The *sweeper* is the thread
-//! that holds the flag `sweeping`. It resets settled slots, and takes back segments of such slots
-//! (`sweep.rs`). A *lasting* segment lives as long as the injector.
+//! that holds the flag `sweeping`. It resets settled slots, and takes back segments in which every
+//! slot is settled (`sweep.rs`). A *lasting* segment lives as long as the injector.
 //!
 //! # Invariants
 //!
@@ -34,17 +34,17 @@
 //!   `FULL` or `VOID`.
 //! - **I3** A consumer owns the slots that its compare-exchange of `head` passed, until it marks
 //!   them `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
-//! - **I4** A segment is unlinked only when `head` is in a later one and every slot of it is
-//!   settled. So the owner of a slot may use its segment.
+//! - **I4** A segment is unlinked only when all its slots are settled and `head` is in a later
+//!   segment. So the owner of a slot, which is not settled, may use the slot's segment.
 //! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
 //!   found the segment or orphan after its visit began.
-//! - **I6** Only the sweeper reuses or frees what was unlinked. It does so after it has found,
-//!   later than the unlinking, that there is no visitor.
-//! - **I7** The pointer beside each word points to the segment of the word's number, or to the next
-//!   if that segment is used up. So a pointer that a consumer reads between `head` and its claim
-//!   points to the claimed slot's segment. A pointer that a producer reads after its claim points
-//!   to that segment or a later one.
-//! - **I8** A lasting segment is freed with the injector, and has an entry of its own in `spares`.
+//! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. Before it does so, and
+//!   after the unlinking, it finds that there is no visitor.
+//! - **I7** The pointer beside `head` or `tail` points to the segment of that word's number, or to
+//!   the next if that segment is used up. So a consumer that reads the pointer between its read of
+//!   `head` and its claim gets the claimed slot's segment. A producer that reads the pointer after
+//!   its claim gets that segment or a later one.
+//! - **I8** A lasting segment is freed with the injector. `spares` has an entry for each.
 //! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
 //!   from `next` to `len` are initialised, and are not pushed yet.
 //! - **I10** A segment is one allocation: a header, then `SLOTS` slots, which `slot_at` points to.
@@ -58,8 +58,8 @@
 //!
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
-//! consumer makes a late producer's slot unusable, so each push has another locked instruction.
-//! Ours are orphans, and the claim before the look. The words are crossbeam's index, widened.
+//! consumer makes a late producer's slot unusable, so each push has another locked instruction. Our
+//! own ideas are orphans, and to claim before looking. `head` and `tail` widen crossbeam's index.
 
 mod around;
 mod batch;
@@ -100,12 +100,12 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
 /// `head` counts. It also sees the `tail` that the consumers before that position saw.
 ///
-/// A consumer registers an orphan by a read-modify-write of `head`. It then sees everything that
-/// consumers with an earlier one saw, so it finds an item that was in the slot by then.
+/// A consumer registers an orphan by a read-modify-write of `head`. It then sees all that consumers
+/// with an earlier one could see. So it finds an item in its slot that was visible to any of them.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that finds its orphan spoken for sees the slot's mark. Another consumer that finds it
-/// spoken for sees all items that were pushed before the marking consumer's call began.
+/// A holder that finds its orphan spoken for (`around.rs`) sees the slot's mark. Another consumer
+/// that finds it spoken for sees all items that were pushed before its taker's call began.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
@@ -120,7 +120,7 @@ const QUIET: Pair = Pair::named("injector::QUIET");
 /// A sweeper sees what the previous one wrote.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
 
-/// A producer that is refused because of this flag sees `tail` closed.
+/// A producer that the flag `is_closed` refuses sees `tail` closed.
 const CLOSED: Pair = Pair::named("injector::CLOSED");
 
 /// A visitor counts itself, then follows a pointer. The sweeper unlinks, then reads the count. At
@@ -158,7 +158,8 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Panics
 ///
-/// `push` and `push_batch` panic after [`close`](Self::close); `try_push` gives the item back.
+/// After [`close`](Self::close), every push panics, except `try_push` and `try_push_batch`, which
+/// give the items back.
 ///
 /// # Examples
 ///
@@ -195,8 +196,8 @@ struct HeadLine<T> {
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A late copy of the closed bit in `tail`. A producer that this flag refuses has added
-    /// nothing. A read of `tail` would wait for the producer's own last addition.
+    /// A copy of the closed bit in `tail`, set after that bit. Producers read it before they add to
+    /// `tail`, because a read of `tail` would wait for their own last addition.
     is_closed: AtomicBool,
 }
 
@@ -210,10 +211,10 @@ struct InjectorShelf<T> {
     unlinked: AtomicPtr<Segment<T>>,
     /// One entry for each lasting segment, then the entries for other segments.
     spares: [AtomicPtr<Segment<T>>; MAX_LASTING + MAX_OTHERS],
-    /// The number of lasting segments. Producers that race for the last one may count more.
+    /// The number of lasting segments. Producers that race to make the last one may count too many.
     lasting: AtomicUsize,
     orphans: AtomicPtr<Orphan<T>>,
-    /// Settled orphans that are out of the list. Only the sweeper uses it.
+    /// Claimed orphans that were unlinked from `orphans`. Only the sweeper uses this field.
     resolved: AtomicPtr<Orphan<T>>,
     visitors: AtomicUsize,
     sweeping: AtomicBool,
@@ -269,15 +270,15 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Begins a visit: a segment or orphan stays if its pointer is read from now on (I5).
+    /// Begins a visit. Segments and orphans whose pointers it reads stay until its end (I5).
     fn visit(&self) -> Visit<'_> {
         self.shelf.visitors.fetch_add(1, Relaxed); // Relaxed: VISIT orders it
         VISIT.fence();
         Visit(&self.shelf.visitors)
     }
 
-    /// Returns the number of a segment, and its link to the next. Null stands before the first
-    /// segment.
+    /// Returns the number of a segment, and its link to the next. Of a null pointer, the link leads
+    /// to the first segment.
     ///
     /// # Safety
     ///
@@ -302,8 +303,8 @@ impl<T> Injector<T> {
     }
 
     /// Returns the pointer beside `head`. A caller that will claim reads it before the claim (I7).
-    /// The pointer may be newer than the `head` that was read, so a look into the segment without a
-    /// claim needs LINKED.
+    /// It may be newer than the `head` that was read. So a look into the segment before the claim
+    /// needs LINKED.
     #[inline(always)]
     fn head_segment(&self) -> Tagged<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))
@@ -317,7 +318,7 @@ impl<T> Injector<T> {
     /// Returns the number of items at some moment during this call.
     ///
     /// The count includes items that are just being pushed, and orphans. Lock-free: repeats while
-    /// other threads push. Each round is a locked instruction on the consumers' line.
+    /// other threads push. Each round is a locked instruction on the consumers' cache line.
     ///
     /// # Examples
     ///
@@ -330,7 +331,7 @@ impl<T> Injector<T> {
     pub fn len(&self) -> usize {
         loop {
             let tail = self.tail();
-            // The addition of zero orders this call with consumers that give up a slot:
+            // The addition of zero orders this call with consumers that give up a slot, as in
             // `is_surely_empty`.
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));

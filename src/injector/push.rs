@@ -40,7 +40,7 @@ impl<T> Claim<T> {
         unsafe { self.slot().fill(item) };
     }
 
-    /// Moves items into the slots of this claim until each is filled. Returns how many.
+    /// Fills each slot of this claim with an item. Returns the number of items moved.
     ///
     /// # Safety
     ///
@@ -103,7 +103,7 @@ impl<T> Chunk<'_, T> {
         while self.next < self.len {
             let items = &self.items[self.next..self.len];
             let Some(claim) = self.injector.claim(items.len()) else { return false };
-            // SAFETY: I9 — the items are initialised, and `next` moves past those that have a slot.
+            // SAFETY: I9 — the items are initialised, and enough for the claim. `next` passes them.
             self.next += unsafe { claim.fill_with(items) };
         }
         true
@@ -210,8 +210,8 @@ impl<T> Injector<T> {
     /// Pushes every item of an iterator.
     ///
     /// The iterator returns up to 32 items before the injector claims any slot. Then one fetch-add
-    /// claims slots for the items that fit into the segment. Larger items than 64 bytes are pushed
-    /// one by one. If the iterator panics, the items before that are in the queue.
+    /// claims slots for the items that fit into the segment. Items of more than 64 bytes are pushed
+    /// one by one. If the iterator panics, the items that it returned before are in the queue.
     ///
     /// Items that share a fetch-add are pushed together, and consumers take them in their order,
     /// with one exception. If the producer is stopped between two of them, and a consumer goes
@@ -281,7 +281,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // Not read first, because a read would wait for this producer's last addition.
+            // `tail` is not read first: the read would wait for this producer's last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());
@@ -309,17 +309,17 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn entered(&self, number: u64) -> *mut Segment<T> {
         let newest = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4 and I7 — the segment is ours or later, so it stays until we settle our slot.
+        // SAFETY: I4, I7 — the segment is ours or a later one, so it stays until ours is settled.
         if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
-    /// Finds the segment of this number if it is no longer the newest.
+    /// Finds the segment of this number, which is no longer the newest.
     #[cold]
     fn find(&self, wanted: u64) -> *mut Segment<T> {
         let _visit = self.visit();
         let mut segment = self.shelf.oldest.load(LINKED.acquire());
         loop {
-            // SAFETY: I4 and I5 — our visit began while the oldest was linked; ours stays linked.
+            // SAFETY: I4, I5 — `oldest` was read during our visit, and our segment stays linked.
             let (number, next) = unsafe { self.link(segment) };
             if number == wanted {
                 return segment;
@@ -337,14 +337,14 @@ impl<T> Injector<T> {
             return;
         }
         let segment = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4 and I5 — `tail` was there after our visit began, and `head` is not beyond it.
+        // SAFETY: I4, I5 — during our visit `tail` was in this segment, and `head` not past it.
         let (current, link) = unsafe { self.link(segment) };
         if current == number {
             let next = match link.load(LINKED.acquire()) {
                 next if !next.is_null() => next,
                 _ => self.link_new(link, number_after(number)),
             };
-            // Relaxed, on failure: another producer has moved it on.
+            // Relaxed, on failure: another producer has moved the pointer on.
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.tail.segment.compare_exchange(segment, next, success, failure);
         }

@@ -103,7 +103,7 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next use. A late `look` returns `Nothing` before and after.
+    /// Empties a settled slot for its next use. A late `look` gets `Nothing`, before this or after.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
@@ -115,17 +115,17 @@ pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     number: AtomicU64,
     is_lasting: bool,
-    /// Watches `number` and `next`.
+    /// In a model, watches `number` and `next`.
     watch: Watch,
-    /// Watches the allocation.
+    /// In a model, watches the allocation.
     alive: Watch,
     slots: PhantomData<SegmentSlot<T>>,
 }
 
 /// A pointer to a segment, whose lowest bit says whether the segment lasts (I8).
 ///
-/// For a lasting segment, a thread may look into its slots without owning a slot in it, and without
-/// a visit.
+/// A thread may look into the slots of a lasting segment without owning one of them, and without a
+/// visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {

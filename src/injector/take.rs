@@ -139,11 +139,11 @@ impl<T> Injector<T> {
         item.map_or(Steal::Retry, Steal::Success)
     }
 
-    /// Returns `true` only if a producer has claimed the slot at this `head`, which
-    /// [`is_plain`](Head::is_plain). After `false`, the caller must read `tail`.
+    /// Returns `true` only if a producer has claimed the slot at `head`. After `false`, the caller
+    /// must read `tail`. `head` must be plain: [`is_plain`](Head::is_plain).
     ///
-    /// Most calls need no read of `tail`. If this thread has just added to `tail`, the read would
-    /// wait for the addition.
+    /// Most calls do not read `tail`. If this thread has just added to `tail`, the read would wait
+    /// for the addition.
     #[inline(always)]
     fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
         let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));
@@ -160,8 +160,8 @@ impl<T> Injector<T> {
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
     /// `tail` is read after `settled`, so it counts every item that was pushed before the last
-    /// settled item was taken (QUIET). `tail` is read only if `settled` has reached `head`, which
-    /// it has not while items are pushed and taken.
+    /// settled item was taken (QUIET). While items are pushed and taken, `settled` is behind `head`
+    /// and `tail` is not read.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
@@ -237,14 +237,15 @@ impl<T> Injector<T> {
             return;
         }
         let segment = Tagged(self.head.segment.load(LINKED.acquire()));
-        // SAFETY: I4 and I5 — `head` was there after our visit began.
+        // SAFETY: I4 and I5 — `head` was in this segment after our visit began, so the segment was
+        // linked then.
         let (current, link) = unsafe { self.link(segment.segment()) };
         if current == number {
             let next = link.load(LINKED.acquire());
             debug_assert!(!next.is_null(), "the producers link a segment before they enter it");
             // SAFETY: I5 — `next` is linked behind a segment that was linked after our visit began.
             let next = unsafe { Tagged::of(next) };
-            // Relaxed, on failure: another consumer has moved it on.
+            // Relaxed, on failure: another consumer has moved the pointer on.
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.head.segment.compare_exchange(segment.0, next.0, success, failure);
         }
@@ -262,7 +263,8 @@ impl<T> Injector<T> {
     }
 }
 
-/// Waits until a producer has marked the slot. Returns `Nothing` if that takes too long.
+/// Waits until a producer has marked the slot. Returns `Nothing` if that takes too long and `head`
+/// can count another orphan.
 #[cold]
 fn wait_for<T>(slot: &SegmentSlot<T>, head: Head, patience: &mut Patience) -> Content {
     let mut looks = 0;

@@ -5,11 +5,11 @@
 //!  tail   │ number of the segment: 40 │ closed: 1 │ offset: 23   │
 //! ```
 //!
-//! The offset of `head` ends at `slots`; then the segment is used up. The offset of `tail` may go
-//! beyond `slots`, since producers add before they look. An addition that begins at or beyond
-//! `slots` claims nothing. A producer that has made such an addition makes sure that the next
-//! segment is linked before it adds to `tail` again. So each thread makes at most one such addition
-//! in a segment. It adds at most 32, so the field has room for 262,000 threads.
+//! A segment has `slots` slots. The offset of `head` ends at `slots`; then the segment is used up.
+//! The offset of `tail` may go beyond `slots`, since producers add before they look. An addition
+//! that begins at or beyond `slots` claims nothing. Before the producer adds again, it makes sure
+//! that `tail` is in the next segment. So each thread makes at most one such addition in a segment.
+//! An addition is at most 32, so the field has room for 262,000 threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
 //! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.
@@ -34,7 +34,7 @@ pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Returns either word at the end of a segment, with no orphans and not closed.
+/// Returns `head` without orphans, or `tail` that is not closed, at the end of a segment.
 pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
@@ -67,7 +67,7 @@ impl Head {
         self.0 & ((1 << NUMBER_SHIFT) - 1) < slots as u64
     }
 
-    /// Returns whether a producer has claimed the slot at this plain head when `tail` is there.
+    /// Returns whether `tail` is beyond this plain head: a producer has claimed the slot at `head`.
     #[inline(always)]
     pub(super) const fn is_before(self, tail: Spot) -> bool {
         tail.0.wrapping_sub(self.0) as i64 > 0
@@ -141,7 +141,7 @@ impl Spot {
     }
 }
 
-/// The number of a slot, counted from the first; it wraps.
+/// The place of a slot in the order of all slots. Neighbours differ by `unit`; positions wrap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position(pub(super) u64);
 
@@ -149,7 +149,7 @@ impl Position {
     /// Returns the position of an offset. The end of one segment is the start of the next.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
-        // `slots` is a power of two, so the shift drops the wrapped bits.
+        // `slots` is a power of two, so `slots` units are exactly one step of the number.
         Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
     }
 

@@ -1,12 +1,13 @@
 //! Broadcasts: each worker gets a job that no other worker may run.
 //!
-//! A call of `broadcast` waits for the worker's next turn, because it is a stranger in the worker's
-//! waits. Calls of `spawn_broadcast` cannot do so. Two workers that broadcast at once, from scopes,
-//! would wait for each other for ever. So a worker makes such a call in a wait, too
-//! (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). Such calls have a queue of
+//! `broadcast` and `spawn_broadcast` both queue one call for each worker. A call of `broadcast`
+//! waits for the worker's next turn, because it is a stranger in the worker's waits. A call of
+//! `spawn_broadcast` cannot wait that long: two workers that broadcast at once, from scopes, would
+//! wait for each other for ever. So a worker makes such a call in a wait, too
+//! (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These calls have a queue of
 //! their own (`Seat::urgent`), so that no call of `broadcast` is in front of them. The pool pushes
-//! a call, and then rings the worker's bell. A worker that is about to sleep in a wait looks into
-//! the queue after it has counted itself as asleep.
+//! a call, and then rings the worker's bell. A worker that is about to sleep in a wait prepares,
+//! and then looks into the queue.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;

@@ -4,8 +4,8 @@
 //! does not count in `alive`, `target` and `blocked`, which are about the threads that the pool
 //! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
 //! and leaves its seat. In a closed pool, where perhaps no other worker is left, the guest runs the
-//! jobs itself, or drops them. No call of a broadcast is pinned to a guest, because the guest may
-//! stay in its own code for long.
+//! jobs itself; in a cancelled pool it drops them. No call of a broadcast is pinned to a guest,
+//! because the guest may stay in its own code for long.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
@@ -26,8 +26,8 @@ impl ThreadPool {
     ///
     /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without a
     /// wake-up and a wait. Other workers steal from this thread. It runs jobs of the pool only in
-    /// its waits, by their rule, and in [`yield_now`](super::yield_now). At the end its queued jobs
-    /// go to the other workers.
+    /// its waits, by the rule of `join`, and in [`yield_now`](super::yield_now). At the end its
+    /// queued jobs go to the other workers.
     ///
     /// Meanwhile the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
@@ -35,9 +35,9 @@ impl ThreadPool {
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
     /// has returned, and its [`shutdown`](Self::shutdown) waits for that.
     ///
-    /// A thread that is already a worker, of any pool, just calls `f`. So does any thread if the
-    /// pool is closed, or if the system has no thread with which to start it. The call costs a lock
-    /// and a few allocations, so a main loop calls it once.
+    /// A thread that is already a worker, of any pool, only calls `f`. So does any thread if the
+    /// pool is closed, or has no thread and the system gives none. The call costs a lock and a few
+    /// allocations, so a main loop calls it once.
     ///
     /// # Panics
     ///

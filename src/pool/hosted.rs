@@ -1,15 +1,15 @@
 //! Pools whose threads another layer starts, and waits in which a worker runs any job.
 //!
-//! The host starts a thread for each `WorkerThread`. The thread's place in the pool is taken before
-//! it runs. From then on jobs can be pinned to the worker, and `present` counts the worker. That
-//! ends when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
+//! The host starts a thread for each `WorkerThread`. Each gets its seat in the pool before its
+//! thread runs. From then on jobs can be pinned to the worker, and `present` counts the worker.
+//! That ends when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
 //! further thread when a thread blocks, and each of its threads keeps its index.
 //!
 //! A worker that waits for something with which it cannot help, such as another pool, calls
-//! `run_until`. That wait gives up the rule of waiting by name: it runs any job. It takes one job
-//! at a time, since a batch would lie above the floor of the job that the worker runs (I9).
-//! Such a job is a stranger to the tasks inside which it runs (`current::as_stranger`). Their queue
-//! is not its current queue, and their cancellation does not reach it.
+//! `run_until`. In that wait it runs any job, against the rule of other waits (`data/helping.rs`).
+//! It takes one job at a time, since a batch would lie above the floor of the job that the worker
+//! runs (I9). Such a job is a stranger to the tasks inside which it runs (`current::as_stranger`).
+//! Their queue is not its current queue, and their cancellation does not reach it.
 
 use super::data::idle::Waited;
 use super::data::pool::{MISSING, Pool};
@@ -128,10 +128,10 @@ impl WorkerThread {
     /// Makes this thread the worker for the rest of its life, and returns. Suits a thread, such as
     /// a main loop, that has work of its own between its calls of the pool.
     ///
-    /// The thread runs jobs only in its waits, by their rule, and in [`yield_now`]. Others steal
-    /// the jobs that it has spawned. A [broadcast](ThreadPool::broadcast) waits for the thread's
-    /// next wait. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and calls
-    /// no hooks for it.
+    /// The thread runs jobs only in its waits, by the rule of [`join`](ThreadPool::join), and in
+    /// [`yield_now`]. Others steal the jobs that it has spawned. A
+    /// [broadcast](ThreadPool::broadcast) waits for the thread's next wait. The pool is not
+    /// [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
     /// the pool has one thread less. At the end of the pool or of this thread, jobs may be left
@@ -255,17 +255,17 @@ impl fmt::Debug for WorkerThread {
 /// The result of [`yield_now`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Yield {
-    /// It has run a job.
+    /// The call has run a job.
     Executed,
-    /// It has found none.
+    /// The call has found no job.
     Idle,
 }
 
 /// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread of no
 /// [`ThreadPool`].
 ///
-/// The job may be a stranger, and may want a lock that this thread holds. If the job panics, the
-/// [panic handler](Builder::panic_handler) is called.
+/// The job need not be part of the caller's work, and may want a lock that this thread holds. If
+/// the job panics, the [panic handler](Builder::panic_handler) is called.
 ///
 /// # Examples
 ///
@@ -286,7 +286,7 @@ pub fn yield_now() -> Option<Yield> {
     Local::current().map(|local| local.run_some(local.take_any()))
 }
 
-/// Runs a job that is in this worker's own deque, as [`yield_now`] does.
+/// Runs a job that is in one of this worker's own queues, as [`yield_now`] does.
 ///
 /// # Examples
 ///
@@ -301,10 +301,10 @@ pub fn yield_local() -> Option<Yield> {
     Local::current().map(|local| local.run_some(local.take_own().or_else(|| local.pop_yielded())))
 }
 
-/// Waits. A worker runs any queued job meanwhile. Suits a wait that ends only if those jobs run, on
-/// a thread that no other thread can replace.
+/// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
+/// ends only if those jobs run, on a thread that no other thread can replace.
 ///
-/// `tell` gets a waker. The caller wakes it once `is_over` returns `true`.
+/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`.
 ///
 /// # Examples
 ///
@@ -365,7 +365,8 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // Not by turns: a job that runs another within it takes two.
+        // Not by turns: a job that runs another within it takes two, so the choice would always be
+        // the same.
         let is_others = self.random() % 2 == 0;
         self.yielded_or(is_others, || self.take_one()).or_else(|| self.steal_one())
     }

@@ -10,14 +10,18 @@
 //!                                    (data/registry.rs: whose deques there are)
 //! ```
 //!
-//! A worker takes the newest job of its own deque. If its deque is empty, it polls the oldest
-//! future that has *yielded* there. In about every eighth of these turns the injector comes first.
-//! If there is no such future either, it takes the oldest job of the injector. If that is empty
-//! too, it steals the oldest job of another worker's deque, and a batch after it. A half of a
-//! `join` or a job of a scope is stolen alone, and runs at once. Every 61st turn, the worker first
-//! looks at the shelf and the injector, or at the futures that have yielded. Every 16th of these
-//! turns begins at the oldest job of a random worker's deque. When the worker has found nothing for
-//! some microseconds it sleeps: [`Searchers`](crate::idle::Searchers).
+//! In each turn, a worker takes the first job that it finds, in this order:
+//!
+//! 1. The newest job of its own deque.
+//! 2. The oldest future that has *yielded* there. In about one of eight turns that reach this step,
+//!    step 3 comes first.
+//! 3. The oldest job of the injector, and a batch after it.
+//! 4. The oldest job of another worker's deque, and a batch after it. But a half of a `join` or a
+//!    job of a scope is stolen alone, and runs at once.
+//!
+//! Every 61st turn begins at the shelf and the injector, or at the futures that have yielded. Every
+//! 16th of these begins at the oldest job of a random worker's deque. A worker that finds nothing
+//! for some microseconds sleeps: [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
@@ -25,20 +29,23 @@
 //! |---|---|
 //! | `Local` | the data that only the worker touches: its deques, where it sleeps, its turns, its depth in services (`worker/local.rs`) |
 //! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
+//! | bell | the waker of a worker that sleeps in a wait (`data/registry.rs`) |
 //! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
+//! | place | of a worker: one of the threads that the pool is to run. A worker that blocks or waits may give its place to another thread |
 //! | doze | of a worker that is not spare: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
 //! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
-//! | held | of a half of a `join`: linked on its owner's stack, and not yet in its deque (`frames/held.rs`) |
-//! | offer, raid | the owner pushes its held halves to its deque; a thief takes the oldest held half |
-//! | service | the run of a half or scope's job for which another worker waits (`data/helping.rs`) |
-//! | wait id | the address of a half or scope, which names the wait for it (`data/helping.rs`) |
+//! | held | of a half of a `join`: in a list on its owner's stack, and not yet in the owner's deque (`frames/held.rs`) |
+//! | offer, raid | an owner pushes its held halves to its deque; a thief takes the oldest half that an owner holds |
+//! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits (`data/helping.rs`) |
+//! | floor | the index in the worker's deque at which its innermost service or scope began (`worker/local.rs`) |
+//! | wait id | the name of a wait: the address of the awaited half, of the scope, or of the scope's job with a handle (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
 //! | shelf | where a worker that waits lays aside jobs of scopes, and other jobs if the injector is closed (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
 //! | spare | of a worker: it sleeps because enough others run, and no job wakes it (`data/idle.rs`) |
 //! | pinned | of a job: for one worker and no other |
 //!
-//! Each worker reads the word `attention` before its turn. Its bits (`data/pool.rs`):
+//! Each worker reads the word `attention` before each turn. The bits of that word (`data/pool.rs`):
 //!
 //! | bit | it says |
 //! |---|---|
@@ -52,29 +59,31 @@
 //!
 //! # Invariants
 //!
-//! - **I1** A job is accepted in one of three ways. The injector accepts it while the injector is
+//! - **I1** A job is accepted in one of four ways. The injector accepts it while the injector is
 //!   open. A worker that runs a job accepts it into one of its own deques. The shelf accepts it if
-//!   it is for a scope whose owner is a worker.
+//!   it is for a scope whose owner is a worker. A seat accepts a call of a broadcast until the pool
+//!   is closing.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
 //!   injector is closed and empty. Its deques and the injector then stay empty. Another worker that
 //!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
-//!   its jobs to the injector. The injector refuses them if the pool is closing. Then a worker
+//!   its jobs to the injector or the shelf. In a closing pool these refuse the jobs. Then a worker
 //!   stays for its jobs, and a guest runs them before it goes. So each accepted job is run, or
-//!   dropped by `shutdown(Cancel)`.
+//!   dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is left to run.
 //! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. The
 //!   worker that has moved it notifies them afterwards.
 //! - **I4** A worker is active unless it has gone, is asleep, or is about to sleep with empty
 //!   deques. It becomes active before it takes a job.
-//! - **I5** `CURRENT` points to a worker that is on this thread's stack, or belongs to the thread
-//!   until it ends.
+//! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
+//!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
 //!   the lock of the crew.
-//! - **I7** A value that a job on a stack borrows stays until the job has run or was dropped,
-//!   because the lender waits.
-//! - **I8** Three threads touch the frame of a `join`. The first is its owner. The second is a
-//!   raider, while it keeps the owner from letting go of the half. The third is the thread that has
-//!   the half's job, until its mark is `DONE` or `RETURNED`. The frame of a scope is touched by its
-//!   owner, and by each of its jobs until that job has counted itself off.
+//! - **I7** A half of a `join` and a job of a scope refer to a frame on their owner's stack, and
+//!   may borrow other values. All of this stays until the job has run or was dropped, because the
+//!   owner waits.
+//! - **I8** At most three threads touch the frame of a `join`. The first is its owner. The second
+//!   is a raider, while it keeps the owner from letting go of the half. The third is the thread
+//!   that has the half's job, until the half's mark is `DONE` or `RETURNED`. The frame of a scope
+//!   is touched by its owner, and by each of its jobs until that job has counted itself off.
 //! - **I9** The items in a worker's deque at or above the index where an open service began were
 //!   pushed in that service.
 //! - **I10** The words of a `Closure` hold the closure for which its table was made, until that
@@ -87,11 +96,11 @@
 //!
 //! # Files
 //!
-//! Folders import one way, from the first row to the last:
+//! A folder imports only folders that stand above it in this table:
 //!
 //! | | |
 //! |---|---|
-//! | `frames` | frames on the stack of a thread that forks, which know no pool |
+//! | `frames` | the frames of `join` and scopes, on the stack of a thread that forks; they refer to no pool |
 //! | `data` | the data of a pool: its jobs, its seats, and which workers search, sleep or wait |
 //! | `worker` | a worker finds jobs, runs them, waits, comes and goes |
 //! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |

@@ -1,16 +1,16 @@
 //! Simulation: schedulers on a virtual clock, one step at a time.
 //!
-//! A [`Stepper`] is an executor whose threads run in turn. Its clock moves only when all its
-//! threads wait for it. Tasks call [`work`] to say how long they take. So a scheduler's decisions
-//! are exact, and the same on each machine and in each run. A test of fairness needs no tolerance
-//! for noise, and ten virtual seconds pass in milliseconds.
+//! A [`Stepper`] is an executor whose threads run in turn. Its clock moves only when no thread has
+//! anything to do at the present time. Tasks call [`work`] to say how long they take. So a
+//! scheduler's decisions are exact, and the same on each machine and in each run. A test of
+//! fairness needs no tolerance for noise, and ten virtual seconds pass in milliseconds.
 //!
 //! The tested code is the code that ships: the threads are real, and take turns. Between two calls
 //! of [`work`], a task takes no virtual time. A stepper tests order and time. Models and stress
 //! tests cover threads that run *at the same time*.
 //!
 //! This module has no unsafe code and no atomics of its own. One lock guards the turn, the clock,
-//! the queue and the timers. A second lock lets the calls of a stepper pass turns one after the
+//! the queue and the timers. A second lock makes concurrent calls of a stepper run one after the
 //! other.
 //!
 //! ```

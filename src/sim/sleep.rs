@@ -48,8 +48,8 @@ pub fn sleep(time: Duration) -> Sleep {
     Sleep(SleepState::After(time))
 }
 
-/// Returns a future that is ready when the virtual clock has come to `time`, which is read as
-/// [`Stepper::now`](super::Stepper::now) returns it. In all else the same as [`sleep`].
+/// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
+/// returns it, has reached `time`. In all else the same as [`sleep`].
 ///
 /// # Panics
 ///

@@ -17,20 +17,20 @@ use core::time::Duration;
 ///
 /// Jobs begin in the order in which they were submitted. If several threads are due at the same
 /// time, the seed decides which of them runs first. Dropping the stepper drops the jobs that have
-/// not begun. Jobs that have begun run to their end: [`work`](super::work) then moves the clock and
-/// returns at once. The stepper's futures are dropped. Schedulers over the stepper drop the tasks
-/// that they have queued.
+/// not begun. Jobs that have begun run to their end: from then on [`work`](super::work) moves the
+/// clock and returns at once. The stepper's futures are dropped. Schedulers over the stepper drop
+/// the tasks that they have queued.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
 /// [timers](super::sleep) for them. Timers wake on the thread that calls the stepper.
 ///
 /// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the
-/// wait takes as much virtual time as they do. A task must block on nothing else but the clock, or
-/// the other threads would wait for their turn. That includes waits with a timeout, which measure
-/// real time. A task of a scheduler over a queue of this stepper can wait for a task that only
-/// another thread can run. If each thread waits like that, all stand still until the stepper is
-/// dropped.
+/// wait takes as much virtual time as they do. Except for such waits and the clock, a task must not
+/// block: meanwhile no other thread would have a turn. Waits with a timeout block too, because they
+/// measure real time. With nested schedulers, a task may wait for a task that its own thread cannot
+/// run: one of a scheduler over another queue. If each thread waits like that, all stand still
+/// until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
@@ -116,8 +116,8 @@ impl Stepper {
     }
 
     /// Lets one thread run until it calls [`work`](super::work), waits for a task or is idle. If no
-    /// thread is due yet, advances the clock first. Timers fire when the clock passes them. Returns
-    /// `false` if there is nothing to do.
+    /// thread is due yet, advances the clock first. Timers fire when the clock reaches them.
+    /// Returns `false` if there is nothing to do.
     ///
     /// # Panics
     ///
@@ -169,7 +169,7 @@ impl Stepper {
         self.turns.advance(clock::nanos(time));
     }
 
-    /// Returns the number of jobs that have panicked.
+    /// Returns the number of jobs that have panicked, and of timers' wakers that have.
     ///
     /// # Examples
     ///

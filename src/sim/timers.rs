@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use core::task::Waker;
 
-/// The set timers, by time, and for the same time in the order in which they were set.
+/// The timers that are set, ordered by time, and for the same time by when they were set.
 #[derive(Default)]
 pub(super) struct Timers {
     wakers: BTreeMap<Timer, Waker>,

@@ -225,7 +225,7 @@ impl Turns {
     }
 
     /// Waits until the clock has moved on by `nanos`. Once the stepper is gone, moves the clock and
-    /// returns at once, so that a queue's tasks still take time, and their quantum ends.
+    /// returns at once. So a queue's tasks still take time, and the queue's quantum ends.
     fn wait(&self, index: usize, nanos: u64) {
         let mut state = self.state.lock();
         if state.is_over {
@@ -236,7 +236,8 @@ impl Turns {
         self.pass_turn(state, index, until);
     }
 
-    /// Sleeps until a wake-up, perhaps one since the last sleep. Returns `false` if no turn comes.
+    /// Sleeps until a wake-up, or returns at once if one has come since the last sleep. Returns
+    /// `false` if the stepper is gone.
     fn sleep(&self, index: usize) -> bool {
         let mut state = self.state.lock();
         if core::mem::take(&mut state.woken[index]) {
@@ -282,7 +283,8 @@ impl Turns {
         }
     }
 
-    /// Gives the turn to the next thread due at `end` or earlier. Returns whether there is one.
+    /// Gives the turn to the next thread due at `end` or earlier. Returns `false` if there is none,
+    /// or if a timer comes first.
     fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
         // A due timer comes first: the stepper's caller calls its waker, outside tasks.
@@ -324,7 +326,7 @@ impl Turns {
     }
 
     /// Fires timers and passes turns up to `end`. Passes only one turn if `among_themselves` is
-    /// `None`.
+    /// `None`. Returns whether a timer fired or a thread ran.
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
         let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;
@@ -366,7 +368,8 @@ impl TurnState {
         due[self.random(due.len())]
     }
 
-    /// Takes the next timer and moves the clock, if it is due by `end` and no thread is due before.
+    /// Takes the next timer and moves the clock to it, if the timer is due by `end` and no thread
+    /// is due before.
     fn next_timer(&mut self, end: u64) -> Option<Waker> {
         let time = self.timers.next().filter(|time| *time <= end)?;
         if self.next_time().is_some_and(|it| it < time) {

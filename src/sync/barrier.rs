@@ -3,7 +3,7 @@
 //! Two threads each write one variable and then read the other's. The *light* side does so millions
 //! of times, the *heavy* side only before it sleeps. On Linux the heavy side can make *every*
 //! running thread of the process execute a full barrier (`membarrier(2)`,
-//! `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the light side needs only a compiler fence. Elsewhere
+//! `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the light side needs only a compiler fence. Otherwise
 //! both sides are `SeqCst` fences: if the system lacks that call, in a model, and in structures
 //! that do not ask for it. `proofs/orderings.md`, *Asymmetric fences*, shows that both forms forbid
 //! the same outcome.
@@ -59,7 +59,7 @@ impl Barrier {
         }
     }
 
-    /// Makes up for a fence that the light side has not executed, for the reads that follow.
+    /// Executes the fence that an asymmetric light side has left out, for the reads that follow.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {

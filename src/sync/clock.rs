@@ -5,10 +5,10 @@
 //!
 //! Linux on x86-64 goes by the processor's time-stamp counter if it trusts the counter (clock
 //! source `tsc`). Reading the counter takes 10 ns, and the system's clock 25 ns. The crate quanta
-//! converts, and measures the rate when the first scheduler is built. On a loaded AMD EPYC
-//! (2026-11) that took 0.6 to 209 ms. The rate was off by −17 to +420 millionths, the same for all
-//! queues. If the counter advances while the machine is suspended, the lease under way is charged
-//! for that time, up to 73 minutes times its weight.
+//! converts its counts to nanoseconds. It measures the counter's rate when the first scheduler is
+//! built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate was off by −17 to +420
+//! millionths, the same for all queues. If the counter advances while the machine is suspended, the
+//! lease under way is charged for that time, up to 73 minutes times its weight.
 //!
 //! *In a model* there is no time, and every deadline has passed. A thread that waits for a deadline
 //! may stop waiting at any moment.
@@ -48,8 +48,9 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
-/// A clock for short times, which counts nanoseconds from its start. It may go backwards by some
-/// nanoseconds between two processors. It may start again at zero after the machine was suspended.
+/// A clock for short times, which counts nanoseconds from an arbitrary moment. It may go backwards
+/// by some nanoseconds between two processors. It may start again at zero after the machine was
+/// suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
     counter: Option<&'static counter::Counter>,

@@ -5,12 +5,12 @@
 //!
 //! *In a model* it is the most eager reclaimer that epoch's contract permits. A retired object is
 //! poisoned as soon as no guard keeps it. A guard keeps the object if it was pinned before the
-//! retirement. A guard that was pinned later also keeps the object, unless its pin is ordered after
-//! a completed reclamation. Its thread may still load the old pointer. The model adds two kinds of
-//! happens-before edges, both part of the contract. The first goes from the drop of a guard to the
-//! poisoning that it allowed. The second goes from a poisoning to every pin that starts after it.
-//! The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence,
-//! which could hide that a fence of ours is missing.
+//! retirement. A guard that was pinned later also keeps the object, because its thread may still
+//! load the old pointer. The exception is a pin after a reclamation that followed the retirement.
+//! The model adds two kinds of happens-before edges, both part of the contract. The first goes from
+//! the drop of a guard to the poisoning that it allowed. The second goes from a poisoning to every
+//! pin that starts after it. The model adds no edge between pins, and no `SeqCst` fence. The real
+//! `pin` has such a fence, which could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free is an assertion, or a
 //! data race that loom reports, but never a crash. This checks how the crate uses epoch, not
@@ -18,7 +18,7 @@
 //!
 //! # Invariants of the model
 //!
-//! - **I1** Each access of `alive` goes through loom's cell. loom reports two that race.
+//! - **I1** Each access of `alive` goes through loom's cell. loom reports two accesses that race.
 //! - **I2** No borrow of `books` contains an operation of loom's at which loom switches threads.
 //!   loom runs one thread at a time.
 
@@ -250,9 +250,9 @@ mod model {
 
         /// Pins the current thread.
         pub fn pin(&self) -> Guard {
-            // Because of this load, loom explores pins and reclamations in both orders. An edge
-            // exists only if something has been reclaimed. A read-modify-write reads the newest
-            // value, so it is ordered after every reclamation so far.
+            // Because of this load, loom explores pins and reclamations in both orders. The
+            // addition makes the edge, and only if something has been reclaimed. It reads the
+            // newest value, so the pin is ordered after every reclamation so far.
             self.0.reclaimed.load(Relaxed);
             if self.0.books.borrow().last_reclamation.is_some() {
                 self.0.reclaimed.fetch_add(0, Acquire);
@@ -284,8 +284,8 @@ mod model {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }
 
-        /// Poisons the objects that no guard keeps. No operation of loom's is in here, so no other
-        /// thread pins meanwhile.
+        /// Poisons the objects that no guard keeps. loom switches threads at no operation in here,
+        /// so no other thread pins meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
                 let index = self.waiting.iter().position(|&(it, _)| it == retired).unwrap();
@@ -310,8 +310,9 @@ mod model {
                 if self.books.borrow().free().is_empty() {
                     return;
                 }
-                // This orders us before every pin that follows. Another thread may run before this
-                // operation. If that thread drops a guard, we are not ordered after that drop yet.
+                // This orders us before every pin that follows. But another thread may have run
+                // before this operation. If it has dropped a guard, we are not ordered after that
+                // drop, and begin again.
                 self.reclaimed.fetch_add(1, Release);
                 if self.books.borrow().gone == gone {
                     return self.books.borrow_mut().poison_free();

@@ -1,7 +1,8 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
-//! Both are the standard library's, or in a model the checker's, without poisoning. No user code
-//! runs under a lock of this crate, so a panic cannot leave the guarded state half-changed.
+//! Both are the standard library's, or in a model the checker's, without poisoning. User code runs
+//! outside these locks, or its panics are caught (`Policy::opened`). So a panic cannot leave the
+//! guarded state half-changed.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;

@@ -1,30 +1,31 @@
-//! The only module that names atomics, `UnsafeCell`, threads and reclamation.
+//! The one door to atomics, `UnsafeCell`, threads, clocks and reclamation.
 //!
-//! No other module names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
-//! (`tests/house/rules.rs` checks). So this folder alone decides whether the crate runs on the
-//! machine or inside a loom model. Where the two must differ, the difference is one small type. The
-//! type's file argues that the model permits at least the executions of the machine:
+//! Other modules take all of these from here, and never name `core::sync`, `std::sync`,
+//! `std::thread` or `UnsafeCell` (`tests/house/rules.rs` checks). So this folder alone decides
+//! whether the crate runs on the machine or inside a loom model. Where the two must differ, the
+//! difference is one small type. The type's file argues that the model permits at least the
+//! executions of the machine:
 //!
 //! | file | on the machine | in a model |
 //! |---|---|---|
 //! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
 //! | [`barrier`] | a fence of which one side may bear the whole cost | a `SeqCst` fence on each side |
-//! | [`slot`] | a `T`, copied word by word; without such instructions, under a lock | a pointer to a payload that loom watches |
+//! | [`slot`] | a `T`, copied word by word; under a lock, where the target lacks the instructions | a pointer to a payload that loom watches |
 //! | [`place`] | memory for a `T` | a cell that loom watches |
-//! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that its contract permits |
+//! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that crossbeam-epoch's contract permits |
 //! | [`snapshot`] | a value that many threads read and few replace, on `epoch` | the same |
 //! | [`park`] | crossbeam-utils' parker | a lock and a condition variable; timeouts pass at once |
-//! | [`lock`] | the standard library's locks, without poisoning | the checker's, with the same contract |
+//! | [`lock`] | the standard library's locks, without poisoning | loom's or shuttle's, with the same contract |
 //! | [`clock`] | the system's clock | time stands still, and every deadline has passed |
 //! | [`spin`] | spins for some microseconds | gives up at once |
 //! | [`thread`] | threads have names, panics can be caught | neither |
 //! | [`unique`] | a counter | the same, not watched by loom |
 //!
-//! There are two kinds of models. Under `--cfg loom` everything is as in the third column.
-//! `--cfg shuttle` plays random schedules of programs that are too large for loom. Atomics, locks
+//! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under
+//! `--cfg shuttle`, random schedules of programs run that are too large for loom. Atomics, locks
 //! and threads are then shuttle's, which treats every ordering as `SeqCst`. The files `order`,
 //! `slot`, `place` and `epoch` are as on the machine, except that retired objects are never freed.
-//! The files `park`, `clock`, `spin` and `barrier` are as in a model.
+//! The files `park`, `clock`, `spin` and `barrier` are as in the third column.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;
@@ -87,7 +88,8 @@ mod machine {
     pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use atomic::{AtomicPtr, AtomicUsize, fence};
 
-    /// The number of items that a deque moves before its indices wrap.
+    /// The number of items that a new deque moves before its indices wrap. Small, so that every
+    /// deque soon passes the wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
     /// The most items that a thief takes from a LIFO deque by one claim.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
@@ -97,10 +99,10 @@ mod machine {
     /// The most lasting segments, which an injector keeps until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
-    /// The most other segments whose memory an injector keeps.
+    /// The most segments that an injector keeps as spares beside the lasting ones.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The list of sleepers is cleared once this many sleepers, or more, have left it untold.
+    /// The list of sleepers is not cleared before this many sleepers have left it untold.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues of a fair scheduler that share a word.
@@ -113,9 +115,9 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
     /// The most nested services of a worker that helpers can see. A deeper service gets no help.
-    /// No more than `Job::are_within` tells apart. When two workers help each other in turn, each
-    /// nests a service for every second level of the recursion. A recursion that halves its range
-    /// has fewer than 64 levels.
+    /// `Job::are_within` cannot tell more services apart. So many are enough: when two workers help
+    /// each other in turn, each nests a service for every second level of the recursion. A
+    /// recursion that halves its range has fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node of a tree above the queues.
@@ -148,7 +150,8 @@ mod machine {
 mod model {
     pub(crate) use loom::sync::Arc;
 
-    /// Never upgrades. loom's `Arc` has no weak references, so in a model no value has been kept.
+    /// Never upgrades, because loom's `Arc` has no weak references. In a model the value always
+    /// seems to be gone.
     pub(crate) struct Weak<T>(core::marker::PhantomData<fn() -> T>);
 
     impl<T> Weak<T> {
@@ -169,7 +172,7 @@ mod model {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};
 
-    /// The number of items that a deque moves before its indices wrap: models are small.
+    /// The number of items that a new deque moves before its indices wrap: models are small.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
     /// The most items that a thief takes from a LIFO deque by one claim. Small, so that a model can
     /// have items beyond the reach of a batch.
@@ -179,8 +182,8 @@ mod model {
     /// The most segments that an injector keeps until it is dropped. Small, so that models have
     /// other segments too.
     pub(crate) const MAX_LASTING: usize = 2;
-    /// The most other segments whose memory an injector keeps: none, so that a model frees them and
-    /// notices a later use.
+    /// The most segments that an injector keeps as spares beside the lasting ones: none, so that a
+    /// model frees them and notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
     pub(crate) const MANY_GONE: usize = 2;
     /// The number of a fair scheduler's queues that share a word. Small, so that models have
@@ -215,8 +218,8 @@ pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
-/// The standard library's `Arc`, in models too. loom does not watch its count, which would only
-/// make models larger.
+/// The standard library's `Arc`, in models too. loom does not watch its count, because watching it
+/// would only make models larger.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
@@ -236,7 +239,7 @@ pub(crate) fn waker_of(wake: impl Fn() + Send + Sync + 'static) -> core::task::W
     Unwatched::new(Calls(wake)).into()
 }
 
-/// The only ordering that is written bare. The others have names: see [`order`].
+/// The only ordering that other modules write bare. The others have names: see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
 
 #[cfg(not(loom))]

@@ -73,7 +73,8 @@ impl FencePair {
     }
 }
 
-/// A [`FencePair`] of which one side is made of `SeqCst` accesses where that is cheaper.
+/// A [`FencePair`] of which one side is made of `SeqCst` accesses on the machine, where they are
+/// cheaper than a fence.
 ///
 /// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives each of its
 /// accesses the ordering [`strong`](Dekker::strong). It calls [`light_fence`](Dekker::light_fence)
@@ -108,8 +109,8 @@ impl Dekker {
         }
     }
 
-    /// Returns the ordering of an access on the strong side. The access needs only `written` for
-    /// its other uses.
+    /// Returns the ordering of an access on the strong side. `written` is the ordering that the
+    /// access needs for its other uses.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
         if cfg!(loom) { written } else { SeqCst }

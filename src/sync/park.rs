@@ -55,7 +55,7 @@ mod model {
     use crate::sync::lock::{Condvar, Mutex};
     use core::task::Waker;
     use core::time::Duration;
-    // Not loom's: this `Arc` only counts, and would only make models larger.
+    // Not loom's `Arc`, which would only make models larger: this one only counts.
     use std::sync::Arc;
     use std::task::Wake;
 
@@ -80,14 +80,14 @@ mod model {
 
         pub(crate) fn park(&self, timeout: Option<Duration>) {
             let mut has_token = self.0.has_token.lock();
-            // All other timeouts end at once.
+            // A timeout of `Duration::MAX` never ends. All others end at once.
             let timeout = timeout.filter(|it| *it < Duration::MAX);
             if timeout.is_none() {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
             }
             *has_token = false;
-            // Random schedules are not fair. Without a yield, one thread could wake and sleep for
-            // ever.
+            // Random schedules are not fair. Without a yield, one thread could wake and sleep again
+            // for ever.
             #[cfg(shuttle)]
             if timeout.is_some() {
                 drop(has_token);

@@ -81,7 +81,7 @@ mod machine {
             unsafe { self.0.get().cast::<T>().copy_from_nonoverlapping(item, 1) };
         }
 
-        /// Uses the item where it is.
+        /// Calls `f` with the item, which stays in the place.
         ///
         /// # Safety
         ///

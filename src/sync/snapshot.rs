@@ -4,7 +4,7 @@
 //! [`epoch`](super::epoch) frees it. All of this is the same on the machine and in a model.
 //!
 //! - **I1** A snapshot is complete before it is published. It is retired once, after it has been
-//!   replaced. Only pinned threads read it, and the thread that drops the `Snapshot`.
+//!   replaced. Only pinned threads read it, and so does the thread that drops the `Snapshot`.
 
 use super::epoch::{Domain, Protected};
 use super::order::Pair;
@@ -46,7 +46,7 @@ impl<T> Snapshot<T> {
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
         let old = self.current.load(Relaxed); // Relaxed: 1 orders it
-        // SAFETY: I1 — by 1 only this call may retire the old value.
+        // SAFETY: I1 — by 1 only this call may retire the old value, and it does so below.
         let new = Protected::new(change(unsafe { &*old }));
         self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());
         // SAFETY: I1 — the store has replaced the old value. By 1 no other call retires it, and 2

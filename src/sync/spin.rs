@@ -17,7 +17,8 @@ pub(crate) use model::{Patience, Vigil, relax};
 /// How often a thread looks at a location that another thread is about to write, before it begins
 /// to wait.
 ///
-/// The number covers the time of a cache line from another core: some hundred nanoseconds.
+/// The number covers the time in which a cache line comes from another core: some hundred
+/// nanoseconds.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
 /// Calls `look`, which returns whether the caller should try again. In a model, returns `false`,
@@ -48,8 +49,8 @@ impl Contention {
         Contention(0)
     }
 
-    /// Waits for 128 relaxations the first time, and for up to 512 later. Where a relaxation is
-    /// short, that takes one to five microseconds. In a model, returns at once.
+    /// Waits for 128 relaxations (`spin_loop`) the first time, and for up to 512 later. Where a
+    /// relaxation is short, that takes one to five microseconds. In a model, returns at once.
     #[cold]
     pub(crate) fn wait(&mut self) {
         if cfg!(not(any(loom, shuttle))) {
@@ -93,8 +94,8 @@ mod machine {
     /// The number of relaxations between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
-    /// The longest search for work. Within about this time other threads find out that there is
-    /// more work.
+    /// The longest search for work: about the time that other threads take to find out that there
+    /// is more work.
     const VIGIL: Duration = Duration::from_micros(22);
     const SHORT_VIGIL: Duration = Duration::from_micros(3);
 
@@ -109,7 +110,7 @@ mod machine {
             Vigil { time: VIGIL, end: None }
         }
 
-        /// For a thread that will hardly find work soon.
+        /// Makes a short vigil, for a thread that will hardly find work soon.
         pub(crate) const fn short() -> Self {
             Vigil { time: SHORT_VIGIL, end: None }
         }

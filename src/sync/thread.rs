@@ -23,7 +23,7 @@ use core::mem;
 /// Returns an address on this thread's stack, near the newest frame.
 ///
 /// On targets without assembly here, this is the address of a local. AddressSanitizer may have put
-/// the local elsewhere.
+/// the local elsewhere than on the stack.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -100,7 +100,8 @@ pub(crate) fn forget_if_it_panics(payload: Payload) {
     }
 }
 
-/// Resumes a panic that was caught, and drops `rest` before. The destructor of `rest` may panic.
+/// Drops `rest`, then resumes a panic that was caught. If the destructor of `rest` panics, that
+/// second panic is dropped.
 pub(crate) fn resume_after<T>(payload: Payload, rest: T) -> ! {
     completes(|| drop(rest));
     resume(payload)

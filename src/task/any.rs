@@ -16,7 +16,7 @@ pub(super) struct Common {
     pub(super) state: State,
     /// Tells a model which threads use the memory, and which thread frees it (I4).
     pub(super) watch: Watch,
-    /// The executor that it was given to.
+    /// The executor to which the task was given.
     pub(super) home: Option<ExecutorId>,
     /// The gate that limits which threads may run the task.
     pub(super) limited: Option<Limited>,
@@ -30,9 +30,9 @@ impl Common {
     }
 
     /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
-    /// guard when the task has ended. Until then, a queue whose count the task has left is not
-    /// idle. A thread other than the queue's server says by `has_job` whether the task's job is
-    /// still in the queue.
+    /// guard when the task has ended. If the gate has taken the task off, the queue is not idle
+    /// until then. `has_job` says whether the task's job is still in the queue. It matters only if
+    /// the caller is not the queue's server.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -45,7 +45,7 @@ impl Common {
                 gate.ends(how, has_job);
                 return Some(Counted { gate, is_off: true });
             }
-            // The thread that comes to the job, or the server, takes the task off.
+            // The thread that takes the job out of the queue takes the task off.
             (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
                 return Some(Counted { gate, is_off: false });
             }
@@ -76,8 +76,8 @@ pub(super) trait Unfinished: Send + Sync {
     /// deadline has passed.
     fn run(&self, count: Count<'_>) -> bool;
 
-    /// Runs a task whose executor takes it back if it yields. The caller's reference is then that
-    /// of the next job.
+    /// Runs the task. If it is a future that yields, the executor takes it back, and the caller's
+    /// reference becomes that of the next job.
     fn poll_again(&self, count: Count<'_>) -> Polled {
         if self.run(count) { Polled::Done } else { Polled::Nothing }
     }
@@ -139,8 +139,8 @@ unsafe fn expires(task: &dyn Unfinished, count: Count<'_>) -> bool {
     is_late
 }
 
-/// How the server of a queue takes a task off the queue's count (I8). `None` if another thread has
-/// claimed the task: then the gate takes the task off.
+/// The function by which a queue's server takes a task off the queue's count (I8). `None` if the
+/// claimer is not the server: the task's gate then takes the task off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
 /// How a poll has ended, for an executor that takes a future back.
@@ -183,14 +183,14 @@ impl AnyTask {
         (self.0.poll_again(None), self)
     }
 
-    /// Polls a future on behalf of its queue's server, as `run_counted` does. If the future yields,
-    /// the caller's reference is that of its next job.
+    /// Polls a future on behalf of its queue's server. `count` takes the future off the queue's
+    /// count if it ends. If it yields, the caller's reference becomes that of the next job.
     #[inline(always)]
     pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
         self.0.poll_again(count)
     }
 
-    /// Returns whether this is a future that has begun in time.
+    /// Returns whether this is a future that has no deadline, or has begun in time.
     #[inline]
     pub(crate) fn may_yield(&self) -> bool {
         self.state().may_yield()
@@ -231,9 +231,10 @@ impl AnyTask {
         self.state().hand_back();
     }
 
-    /// Counts the task for this queue. Returns whether the task is now counted, so that its claimer
-    /// takes it off the count (I8). A task that was given to another executor is counted only if
-    /// the caller has the last reference. Then no other thread can claim the task.
+    /// Marks the task as counted by this queue, and returns whether it did. If so, the task's
+    /// claimer takes it off the count (I8). But a claimer does not know this queue if the task was
+    /// given to another executor. Such a task is counted only if the caller has the last reference,
+    /// so that no other thread can claim it.
     pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -269,7 +270,7 @@ impl AnyTask {
         self.state().is_done()
     }
 
-    /// Tells the queue if the task has ended before its job came to the queue.
+    /// If the task ended before its job came to the queue, tells the queue so.
     pub(crate) fn was_early(&self) {
         if let Some(Limited(gate)) = self.limited().filter(|_| self.is_done()) {
             gate.has_left_job();
@@ -342,8 +343,8 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Returns the number of threads that serve it, which is above `places` for a while if the limit
-    /// has been lowered.
+    /// Returns the number of threads that serve the executor. After the limit was lowered, this may
+    /// exceed `places` for some time.
     fn leases(&self) -> usize;
 
     /// Returns the gate of the executor on whose threads the tasks run, if it has one.
@@ -367,7 +368,7 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Tells the queue that a task has ended whose job it may still count.
+    /// Tells the queue that a task has ended, although the queue may still count the task's job.
     fn has_left_job(&self);
 
     fn has_ended(&self);

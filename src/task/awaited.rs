@@ -5,14 +5,15 @@ use crate::sync::KNOWN_SERVICES;
 use core::mem::{MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
-/// The tag of a job that was spawned on another thread than the thread of its scope.
+/// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// Every depth of a known service is below the tag of deeper scopes, so `are_within` finds these.
+// All scopes that are too deep for a tag of their own have the tag `TAG`. That is above the tag for
+// the depth of any service that helpers see, so `are_within` finds their jobs.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
-/// The start of a record on the stack of the thread that waits for a job. The job refers to it. It
-/// is the first field of each record, so that a pointer to it is a pointer to the record.
+/// The first field of a record on the stack of the thread that waits for a job. The job holds a
+/// pointer to this field, which is also a pointer to the record.
 pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
 pub(crate) struct StackKind {
@@ -27,7 +28,7 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
 ///
-/// 1. The words hold the pointer that `Job::on_stack` has put there, with its two promises.
+/// 1. The words hold the pointer that `Job::on_stack` has put there, and its two promises hold.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -40,7 +41,7 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
 
 /// # Safety
 ///
-/// 1. As for `run_on_stack`.
+/// 1. The words hold the pointer that `Job::on_stack` has put there, and its two promises hold.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -74,13 +75,14 @@ impl Job {
         self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// Makes a job of a scope. The scope began inside `depth` services of this thread, or, with
-    /// `None`, on another thread.
+    /// Makes a job of a scope. `depth` is the number of *services* inside which this worker opened
+    /// the scope. A service is a job that this worker took from another one, which waits for it.
+    /// `None` says that this thread is not a worker that opened the scope.
     ///
     /// # Safety
     ///
     /// 1. `kind` stays until the job has run or was dropped.
-    /// 2. It is for an `F`, which fits into the words and is `Send`.
+    /// 2. `kind` is for an `F`, which fits into the words and is `Send`.
     #[inline]
     pub(crate) unsafe fn scoped<F>(kind: *const Kind, depth: Option<usize>, f: F) -> Self {
         const { assert!(size_of::<F>() <= size_of::<Capture>()) };
@@ -133,8 +135,8 @@ impl Job {
         is_scoped(kind) && kind.addr() & !TAG == scope
     }
 
-    /// Returns whether copied words are those of a job that was spawned on another thread than the
-    /// thread of its scope.
+    /// Returns whether copied words are those of a job that was not spawned by the worker that
+    /// opened its scope.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }

@@ -41,14 +41,14 @@ use core::{fmt, mem};
 #[derive(Clone)]
 pub struct CancelToken(Arc<Node>);
 
-/// The token as its handles and its descendants keep it. A node keeps its parents.
+/// The part of a token that its handles and its listeners' links keep alive.
 struct Node {
-    /// Its registrations, one at each parent.
+    /// The token's registrations, one at each parent. They keep the parents alive.
     links: Vec<CancelLink>,
     shared: Arc<TokenState>,
 }
 
-/// The part of a token to which its parents refer. The parents do not keep its [`Node`].
+/// The part of a token to which its parents refer. They do not keep its [`Node`] alive.
 struct TokenState {
     /// Whether `fate` says that it is cancelled.
     is_cancelled: AtomicBool,
@@ -67,7 +67,8 @@ enum Listener {
     Waker(Waker),
 }
 
-/// A listener's registration at a token. Keeps the token; its drop removes the listener.
+/// A listener's registration at a token. Keeps the token alive. Dropping the link removes the
+/// listener.
 pub(crate) struct CancelLink {
     /// `None` once it has been let go.
     token: Option<Arc<Node>>,
@@ -338,7 +339,7 @@ impl Drop for CancelLink {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // A list instead of recursion: dropping many parents in turn could overflow the stack.
+        // A list instead of recursion, which could overflow the stack on a long chain of parents.
         let mut links = mem::take(&mut self.links);
         while let Some(mut link) = links.pop() {
             if let Some(mut parent) = link.let_go().and_then(into_inner) {

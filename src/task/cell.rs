@@ -68,8 +68,8 @@ impl<T> TaskCore<T> {
 
     /// Ends a task whose closure has run.
     ///
-    /// The value goes straight to its place. Otherwise a `Result` is assembled in parts and at once
-    /// copied as a whole. Such a copy waits for the stores of the parts: 9 ns on an EPYC.
+    /// A value goes to `finish` directly. A `Result` that was assembled in parts would then be
+    /// copied as a whole. The copy would wait for the stores of the parts: 9 ns on an EPYC.
     #[inline(always)]
     pub(super) fn ran(
         &self,
@@ -80,8 +80,8 @@ impl<T> TaskCore<T> {
         match result {
             Ok(value) => {
                 let _counted = self.count(count, Ended::Returned, true);
-                // The membership ends first: the queue already has room for another task, and the
-                // handle is not told yet.
+                // The membership ends here: after the queue has got room for another task, and
+                // before the handle is told.
                 drop(member.map(Membership::returned));
                 self.finish(Ok(value));
             }

@@ -1,5 +1,5 @@
 //! Closures as tasks: one allocation for the word, the closure and the result. The claimer runs or
-//! drops the closure, and tells its queue, its group and its handle.
+//! drops the closure, and tells the task's queue, group and handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Task, TaskCore, go_on};
@@ -159,7 +159,8 @@ impl TaskGroup {
     /// Returns a handle to this group with a context. Each job that the handle [makes](Self::job)
     /// carries the context.
     ///
-    /// The tasks of a [builder](crate::executor::TaskBuilder::group) have their executor's context.
+    /// But a task that joins the group by a [builder](crate::executor::TaskBuilder::group) has its
+    /// executor's context.
     ///
     /// # Examples
     ///
@@ -190,8 +191,8 @@ impl TaskGroup {
     /// Allocates once, and once more for a context.
     ///
     /// A thread that waits for the group runs only tasks that a
-    /// [builder](crate::executor::TaskBuilder::group) has spawned. Of other jobs the group does not
-    /// know the executor, so the thread waits until they have run elsewhere.
+    /// [builder](crate::executor::TaskBuilder::group) has spawned. The group does not know the
+    /// executor of a job from this method, so the thread waits until that job has run elsewhere.
     ///
     /// # Examples
     ///

@@ -137,7 +137,7 @@ impl Captured {
     pub(crate) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let (mut f, mut result) = (Some(f), None);
         self.0.enter_clone(&mut || result = f.take().map(|f| f()));
-        result.expect("`ContextFlow::enter` runs what it is given")
+        result.expect("`ContextFlow::enter` calls `run`")
     }
 }
 
@@ -169,7 +169,7 @@ impl Flow {
         move || {
             let (mut f, mut result) = (Some(f), None);
             snapshot.enter(&mut || result = f.take().map(|f| f()));
-            result.expect("`ContextFlow::enter` runs what it is given")
+            result.expect("`ContextFlow::enter` calls `run`")
         }
     }
 }

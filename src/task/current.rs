@@ -44,7 +44,8 @@ fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Fram
     let outer = innermost();
     // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task without an executor is a part of the thread's innermost frame.
+    // A task of no executor, or of the executor around it, is a part of the innermost frame, and so
+    // has its stop flag. A guest's jobs are no part of the task in which the guest runs.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
@@ -55,7 +56,8 @@ per_thread! {
 }
 
 /// Returns whether this thread is a worker of that executor, or drops the executor's jobs. A thread
-/// counts from its start until the last of its destructors.
+/// that `as_worker` has made a worker stays one until `leave`, even while its thread-locals are
+/// destroyed.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -167,8 +169,8 @@ pub(crate) fn as_server<R>(
 /// The frames of a thread that is about to wait. The tasks for which it waits refer to them.
 pub(crate) struct Waiter(*const Frame);
 
-// SAFETY: I5 — the frame stays unchanged until the wait is over, and other threads forget it
-// before.
+// SAFETY: I5 — the frame stays unchanged until the wait is over, and other threads forget the
+// pointer before that.
 unsafe impl Send for Waiter {}
 // SAFETY: I5 — other threads only read the frame, which does not change meanwhile.
 unsafe impl Sync for Waiter {}
@@ -180,7 +182,7 @@ impl Waiter {
         Waiter(if innermost.is_null() { &NOTHING } else { innermost })
     }
 
-    /// Runs `f`, for which that thread waits.
+    /// Runs `f` on the calling thread. The thread that made this `Waiter` waits for `f`.
     pub(crate) fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = now();
         let (ticket, waiter, group) = (None, self.0, ptr::null());
@@ -205,7 +207,8 @@ pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
         // outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // Told apart by the outer frame, since there may be copies of a server's frame.
+        // A server's frame may have copies. They have the same outer frame, so each outer frame
+        // counts once.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
         }
@@ -246,7 +249,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 }
 
 /// Runs `f`, which blocks. Meanwhile another thread may take this thread's place in its pool, and
-/// in every scheduler of which it has a ticket. A nested call only runs `f`.
+/// in every scheduler of which this thread has a ticket. A nested call only runs `f`.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     if IS_ASIDE.try_with(|it| it.replace(true)).unwrap_or(true) {
         return f();
@@ -360,9 +363,10 @@ fn frames() -> impl Iterator<Item = Frame> {
 #[must_use]
 pub fn is_cancelled() -> bool {
     let frame = now();
-    // SAFETY: I5 — if there is a task, it runs on this thread, so its state is there.
+    // SAFETY: I5 — if there is a task, this thread runs it, or runs a fork for which the task
+    // waits. So the task's state is there.
     let state = unsafe { frame.state.as_ref() };
-    // SAFETY: I5 — if there is a queue, this thread serves it, so its word is there.
+    // SAFETY: I5 — if there is a queue, this thread serves it, so the queue's flag is there.
     let stop = unsafe { frame.stop.as_ref() };
     // Relaxed: the answer orders no other access of the task.
     state.is_some_and(State::is_asked) || stop.is_some_and(|it| it.load(Relaxed))

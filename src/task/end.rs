@@ -4,7 +4,7 @@ use super::cancel::CancelToken;
 use crate::sync::lock::Mutex;
 use crate::sync::{Text, thread};
 
-/// The token is created at the first request.
+/// The token of one executor, which is created at the first request.
 #[derive(Default)]
 pub(crate) struct End(Mutex<Option<CancelToken>>);
 
@@ -13,7 +13,7 @@ impl End {
     /// executor has ended.
     ///
     /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. `has_ended` is called
-    /// under the lock. So if it returns `false`, that call of `tell` finds the token.
+    /// under the lock. So if `has_ended` returns `false`, the later call of `tell` finds the token.
     pub(crate) fn token(
         &self,
         has_ended: impl FnOnce() -> bool,

@@ -67,9 +67,9 @@ impl Enrollment {
         Ok(())
     }
 
-    /// Enrolls the future with its executor, and links it to its token. If the token is cancelled
-    /// already, returns the cause as an error. The error is `None` if the executor takes no more
-    /// futures.
+    /// Puts the future on the roll, unless its executor drops its jobs when it ends. Then links the
+    /// future to its token. If the token is cancelled already, returns the cause as an error. The
+    /// error is `None` if the roll is closed.
     fn register(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -86,11 +86,11 @@ impl Enrollment {
         Ok(())
     }
 
-    /// Puts it on the roll. If that is closed, returns the cause.
+    /// Puts the future on the roll. If the roll is closed, returns the cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: only the thread that closes the roll may know the future already, and that
-        // thread does not need the index.
+        // Relaxed: the index goes with the claim. Only the thread that closes the roll may claim
+        // the future without it, and that thread does not need the index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Enrollment {
     pub(super) fn submit(&self, this: &(dyn Unfinished + 'static), is_last: bool) {
         let job = Job::of_task(AnyTask(Reference(NonNull::from(this))));
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
-            // The panic of its destructor does not reach the thread that wakes it.
+            // A panic of the future's destructor does not reach the thread that wakes the future.
             any(this).refuse(reason);
             drop(job);
         } else {
@@ -116,8 +116,8 @@ impl Enrollment {
         }
     }
 
-    /// Lets a future rest that is not ready. Returns whether it was woken during the poll, or the
-    /// cause for which it must end.
+    /// Lets a future rest after a poll that has left it pending. Returns whether the future was
+    /// woken during the poll, or the cause for which it must end.
     pub(super) fn rest(
         &self,
         this: &(dyn Unfinished + 'static),

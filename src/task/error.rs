@@ -11,8 +11,8 @@ use std::io;
 /// The payload in a handle's error if the task's group has the real payload.
 pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
 
-/// Why a task has no result: it panicked, was dropped before its end, or would have waited for
-/// itself.
+/// Why a wait has no result: the task panicked or was dropped before its end, or the wait could not
+/// end.
 ///
 /// A task is dropped unfinished if it is cancelled, refused by its executor, or expires:
 /// [`is_cancelled`](Self::is_cancelled) is true for all three.
@@ -91,8 +91,8 @@ pub enum Reason {
     Closed,
     /// The executor is at its capacity, or has no thread to run the job. It may have room later.
     Full,
-    /// The queue would wait for itself: its executor hands its tickets to a queue of the same
-    /// scheduler.
+    /// The queue would wait for itself: the executor of its scheduler has passed a ticket of that
+    /// scheduler to one of the scheduler's own queues.
     WouldDeadlock,
     /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns
     /// `None`.
@@ -198,8 +198,8 @@ impl JoinError {
         matches!(self.0, ErrorKind::Dropped(_))
     }
 
-    /// Returns the origin of the cancellation, or `None` if the task panicked, was refused, or
-    /// expired.
+    /// Returns the origin of the cancellation, or `None` for any other error, such as a refusal or
+    /// an expiry.
     #[must_use]
     pub fn cancelled_by(&self) -> Option<CancelledBy> {
         match self.0 {
@@ -236,8 +236,8 @@ impl JoinError {
         matches!(self.0, ErrorKind::Dropped(Cause::Expired))
     }
 
-    /// Returns whether the wait could not end on this thread. The task would wait for itself, or
-    /// the stack has no room to run the task.
+    /// Returns whether the wait could not end on this thread. [`join`](crate::JoinHandle::join)
+    /// lists the cases.
     ///
     /// # Examples
     ///
@@ -302,7 +302,7 @@ impl JoinError {
     pub fn into_panic(self) -> Box<dyn Any + Send> {
         match self.try_into_panic() {
             Ok(payload) => payload,
-            Err(error) => panic!("`into_panic` of something else: {error}"),
+            Err(error) => panic!("`into_panic` of an error that is no panic: {error}"),
         }
     }
 
@@ -310,7 +310,7 @@ impl JoinError {
     ///
     /// # Errors
     ///
-    /// The error, if it was no panic.
+    /// Returns this error if the task did not panic.
     ///
     /// # Examples
     ///
@@ -344,7 +344,7 @@ impl fmt::Display for JoinError {
             }
             ErrorKind::Dropped(Cause::Expired) => f.write_str("the task expired before it began"),
             ErrorKind::WouldDeadlock => {
-                f.write_str("the task would wait for itself, or too deep on the stack")
+                f.write_str("the task would wait for itself, or nest too deep on the stack")
             }
         }
     }

@@ -19,7 +19,8 @@ pub(super) struct Frame {
     /// The thread's ticket for serving a scheduler, or its place in a pool. `None` if it has
     /// neither.
     pub(super) ticket: Option<*const dyn Ticket>,
-    /// Whether the thread is a guest: a worker only as a part of the task around it.
+    /// Whether the thread is a guest: a worker only during one call, perhaps inside another
+    /// executor's task.
     pub(super) is_guest: bool,
     /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),

@@ -27,7 +27,7 @@ use core::task::{Context, Poll, Waker};
 struct FutureCell<F: Future> {
     core: TaskCore<F::Output>,
     enrollment: Enrollment,
-    /// The claimer's (I9).
+    /// Owned by the claimer (I9).
     body: Place<Body<F>>,
 }
 
@@ -69,7 +69,7 @@ impl NewFuture<'_> {
         let polled = member.as_ref().zip(cell.core.limited.as_ref());
         let _polled = polled.map(|(member, gate)| member.group.is_polled_at(gate));
         let body = Body { future, context, member, _polled };
-        // SAFETY: I9 — no other thread has it, and `body` is forgotten in the next line.
+        // SAFETY: I9 — no other thread has the cell, and `body` is forgotten in the next line.
         unsafe { cell.body.put(&body) };
         mem::forget(body);
         let pointer = NonNull::from(Box::leak(Box::new(cell)));
@@ -96,7 +96,8 @@ where
         if !self.core.state.claim() {
             return None;
         }
-        // SAFETY: I9 — claimed just now. It was never polled, so it may be moved.
+        // SAFETY: I9 — this call has just claimed the future, which was never polled, so it may be
+        // moved.
         let Body { future, member, .. } = unsafe { self.body.take() };
         let cause = Cause::Refused(reason);
         let (_, _counted) = self.enrollment.leave(&self.core, None, Ended::Cancelled, false);
@@ -109,7 +110,7 @@ where
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed it.
+    /// 1. The caller has claimed the future.
     unsafe fn drop_body(&self) -> (Option<Membership>, Result<(), thread::Payload>) {
         // SAFETY: I9 — by 1 the claim is ours, so no other thread uses the body.
         let member = unsafe { self.body.with(|body| body.member.take()) };
@@ -127,7 +128,7 @@ where
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed it.
+    /// 1. The caller has claimed the future.
     unsafe fn end(&self, cause: Cause, count: Count<'_>, is_polled: bool) {
         // SAFETY: I9 — by 1 the claim is ours.
         let (member, dropped) = unsafe { self.drop_body() };
@@ -139,12 +140,12 @@ where
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// the caller must make the next job, with `references`, because the future was woken during
-    /// the poll.
+    /// the future was woken during the poll. If so, `references` references were counted for the
+    /// next job, which the caller makes.
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed it.
+    /// 1. The caller has claimed the future.
     unsafe fn poll(&self, count: Count<'_>, references: usize) -> bool {
         let Common { state, home, .. } = self.common();
         // SAFETY: I4 — the caller's reference keeps the task, and this waker is not dropped.
@@ -177,7 +178,8 @@ where
         };
         // SAFETY: I9 — the claim is still ours.
         let (member, dropped) = unsafe { self.drop_body() };
-        // The panic hook has printed the message already, and the future has its output.
+        // A panic of the destructor is dropped: the panic hook has printed its message, and the
+        // future has its output.
         let _ = dropped.map_err(thread::forget_if_it_panics);
         let (is_out, _counted) = self.enrollment.leave(&self.core, count, Ended::of(&result), true);
         let result = match member {

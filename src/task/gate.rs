@@ -16,14 +16,15 @@ use core::task::Waker;
 use core::time::Duration;
 use core::{iter, ptr};
 
-/// A worker's own queue. A worker that is about to claim a task takes the task's job out of it.
+/// A worker's own queue. Before a worker claims a task, it takes the task's job out of this queue.
+/// Otherwise the job would stay as a tombstone.
 pub(crate) trait Own {
     /// Returns the executor whose worker it is.
     fn home(&self) -> Option<ExecutorId>;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
-    /// a deque. The caller is about to claim the task. Any other job stays as a tombstone, which
-    /// the queue's owner sweeps later.
+    /// a deque. The caller is about to claim the task. If the job is not found, it stays as a
+    /// tombstone, which the queue's owner sweeps later.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
     /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.
@@ -62,8 +63,8 @@ pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
     own().filter(|own| own.home() == task.home())?.take_out(task)
 }
 
-/// The place where a thread sleeps while it waits for tasks. Meanwhile other threads may take its
-/// place in its pool and in each scheduler that it serves.
+/// The park in which a thread sleeps while it waits for tasks. Meanwhile other threads may take the
+/// sleeper's place in its pool and in each scheduler that it serves.
 pub(crate) enum Bed<'a> {
     Worker(&'a dyn Own),
     Thread(&'a mut ThreadPark),
@@ -77,8 +78,8 @@ impl Bed<'_> {
         }
     }
 
-    /// On a worker, waits for some microseconds before the worker sleeps, because another thread
-    /// would take the sleeper's place.
+    /// On a worker, waits for some microseconds without sleeping, because another thread would take
+    /// a sleeper's place.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut vigil = Vigil::new();
         while own().is_some() && !is_over() && vigil.goes_on() {}
@@ -157,7 +158,7 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
-    /// Returns whether `run_here` would find a place.
+    /// Returns whether this thread may run the task now, in a free place if it needs one.
     pub(super) fn may_run_here(&self) -> bool {
         let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
         current::may_run(self.home()) || self.limited().is_some_and(may_pass)
@@ -207,7 +208,8 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
 /// needs a place of this gate, and one of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     iter::successors(Some(limited.clone()), |it| it.0.below()).any(|it| {
-        // A thread that does not wait for this one may still serve above a lowered limit.
+        // After the limit was lowered, a thread that does not wait for this one may still serve
+        // above it.
         is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()
     })
 }
@@ -222,7 +224,8 @@ impl PollGates {
         gate.1 += 1;
     }
 
-    /// Takes one future off. The caller keeps its gate, whose drop may free a scheduler.
+    /// Takes one future of this gate off. The caller keeps `limited`, because the drop of a gate
+    /// may free a scheduler.
     pub(super) fn remove(&mut self, limited: &Limited) {
         if let Entry::Occupied(mut gate) = self.0.entry(limited.0.home()) {
             gate.get_mut().1 -= 1;

@@ -105,8 +105,8 @@ impl TaskGroup {
     /// have not begun. The worker runs a task of a [queue](crate::fair::Queue) as soon as the
     /// queue's limit allows it. While the worker sleeps, another thread may take its place, as in
     /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). The tasks' writes happen before this
-    /// returns. A queue with a [capacity](crate::fair::QueueBuilder::capacity) then has room again
-    /// for the ended tasks.
+    /// returns. By then, a queue with a [capacity](crate::fair::QueueBuilder::capacity) no longer
+    /// counts the ended tasks.
     ///
     /// # Errors
     ///
@@ -118,11 +118,12 @@ impl TaskGroup {
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
-    /// - A closure of the group can begin only in places of its queue, or a future of the group
-    ///   can be polled only there. The threads in these places wait for the caller.
+    /// - A task of the group needs a place of its queue, and all places belong to the caller and to
+    ///   threads that wait for it. If the caller itself has a place, only a future fails the wait:
+    ///   a closure runs in the caller's place.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
-    /// The group then stays as it is.
+    /// Such an error leaves the group as it is.
     ///
     /// # Examples
     ///
@@ -197,7 +198,7 @@ impl TaskGroup {
 // Relaxed, for `listed`: the lock orders the writers.
 impl Group {
     pub(super) fn enter(&self) {
-        // Relaxed: a thread that waits for this member is ordered by the member's end.
+        // Relaxed: the end of this member, not its start, is ordered before the end of a wait.
         self.0.pending.fetch_add(1, Relaxed);
     }
 
@@ -207,7 +208,7 @@ impl Group {
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // The number only bounds the list. If this holds, most of the listed tasks have begun,
+        // `listed` only bounds the list. If it is this high, most of the listed tasks have begun,
         // because a listed task that has not begun is pending.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
@@ -215,7 +216,7 @@ impl Group {
     }
 
     /// Lists a task that a waiting worker may run. The executor has already accepted the task, so
-    /// it cannot refuse it after a worker has run it.
+    /// the executor cannot refuse a task that a worker has run.
     pub(crate) fn add(&self, task: AnyTask) {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
@@ -298,7 +299,7 @@ impl Group {
         self.0.rest.lock().waiting.values().any(|it| may_run_here(it))
     }
 
-    /// Takes the newest task that this thread may run, among the tasks of one executor.
+    /// Takes the newest task of the first executor or queue whose tasks this thread may run.
     fn next_here(&self) -> Option<AnyTask> {
         let mut rest = self.0.rest.lock();
         let kin = *rest.waiting.iter().find(|(_, tasks)| may_run_here(tasks))?.0;
@@ -311,7 +312,7 @@ impl Group {
         task
     }
 
-    /// Removes tasks that have begun or were cancelled from the list.
+    /// Removes from the list the tasks that have begun or were cancelled.
     #[cold]
     fn sweep(&self) {
         let mut gone = Vec::new();

@@ -21,22 +21,22 @@ use core::time::Duration;
 /// A handle to a task, which is a closure or a future. [`join`](Self::join) blocks until the task
 /// is done, and `.await` suspends a future until then.
 ///
-/// Dropping the handle detaches the task, which still runs. A detached future runs as long as it
-/// has a waker.
+/// Dropping the handle detaches the task, which still runs. But a detached future that sleeps is
+/// dropped with its last waker.
 ///
 /// # Waiting on a worker
 ///
 /// A thread that runs a job of an executor may wait for a task of the same executor. If the task
 /// has not begun, the thread runs it itself, whichever queue the task is in. It runs no other task
 /// meanwhile, with one exception. In an ordered [queue](crate::fair::Queue), with
-/// `max_parallel(1)`, it first runs the queued tasks in front, which must end before the task
-/// begins. So waiting adds no dependency between tasks.
+/// `max_parallel(1)`, it first runs the queued tasks in front of the task, since these must end
+/// before the task begins. So waiting adds no dependency between tasks.
 ///
-/// If the task already runs elsewhere, the thread sleeps. If there is other work, another thread
-/// takes its place in its [pool](crate::ThreadPool), up to
+/// If the task already runs elsewhere, the thread sleeps. Meanwhile another thread takes the
+/// sleeper's place in its [pool](crate::ThreadPool) if there is other work, up to
 /// [`max_threads`](crate::pool::Builder::max_threads). Another thread may also take its place in
-/// the scheduler whose queue it serves. A thread that waits for a future does not poll it. In a
-/// future, `.await` its handle instead.
+/// the scheduler whose queue it serves. A thread that waits for a future does not poll it. Inside a
+/// future, `.await` a handle instead of joining it.
 ///
 /// # Examples
 ///
@@ -72,13 +72,14 @@ impl<T> JoinHandle<T> {
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
     /// Returns at once an error that [`is_deadlock`](JoinError::is_deadlock), in one of three
-    /// cases. In the last two the task runs later.
+    /// cases. In the last two cases the task still runs later.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads
-    ///   that wait for the caller. The task is then a future, or the caller is a job of their
-    ///   [scope](crate::ThreadPool::scope). A future of a scheduler over a queue needs a place of
-    ///   that queue, too.
+    ///   that wait for the caller. For example, the caller is a job of a
+    ///   [scope](crate::ThreadPool::scope) for which a task in one of these places waits. If the
+    ///   caller itself has a place, only a wait for a future fails: a closure runs in the caller's
+    ///   place. A future of a scheduler over a queue needs a place of that queue, too.
     /// - The thread would run the task, but nested tasks have taken half of its stack.
     ///
     /// # Panics
@@ -97,8 +98,8 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// Waits as `join` does. If that is impossible, cancels the task, which then has ended or never
-    /// runs.
+    /// Waits as `join` does. If the wait could not end, cancels the task. When this returns, the
+    /// task has ended, or it never runs.
     pub(crate) fn join_or_cancel(mut self) -> Result<T, JoinError> {
         if let Err(error) = self.come_to_end() {
             if self.cancel() == Cancel::Dequeued {
@@ -136,13 +137,13 @@ impl<T> JoinHandle<T> {
     /// Blocks until the task is done, for at most `time`.
     ///
     /// Does not run the task, since running could take longer than `time`. A task that has not
-    /// begun stays in its queue, even on a worker. The waker of an earlier poll is dropped, so poll
-    /// a handle that comes back again.
+    /// begun stays in its queue, even on a worker. This call drops the waker of an earlier poll. So
+    /// if the handle comes back, poll it again to be woken.
     ///
     /// # Errors
     ///
-    /// Returns the handle as an error if the task is not done after `time`. The inner result is the
-    /// task's.
+    /// Returns the handle as an error if the task is not done after `time`. The inner result is
+    /// that of the task, as from [`join`](Self::join).
     ///
     /// # Panics
     ///
@@ -182,12 +183,12 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().is_none_or(|task| task.core().state.is_done())
     }
 
-    /// Cancels the task if it has not begun, and asks it to end otherwise. Returns which of the two
-    /// happened.
+    /// Cancels the task if it has not begun, and asks it to end otherwise. Returns the outcome.
     ///
     /// A task that has not begun is done at once: its closure is dropped on this thread, and its
     /// job becomes a tombstone. A future is dropped at once, on this thread, even if it has begun.
-    /// If another thread is polling the future, that thread drops it after the poll. Does not wait.
+    /// But if another thread is polling the future, that thread drops it after the poll, and this
+    /// call does not wait for that.
     ///
     /// # Panics
     ///
@@ -306,8 +307,8 @@ impl<T> JoinHandle<T> {
         false
     }
 
-    /// Takes the waker back, if there is one. Returns `false` if the task is done. The waker is the
-    /// claimer's then (I3).
+    /// Takes back the waker that this handle has left, if any. Returns `false` if the task is done
+    /// already: the waker is then the claimer's (I3).
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;
@@ -325,9 +326,9 @@ impl<T> JoinHandle<T> {
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    /// Unlike [`join`](JoinHandle::join), a poll runs nothing. So a `block_on` of the handle never
-    /// returns on the only thread that could run the task. Inside
-    /// [`blocking`](crate::pool::blocking) it does return.
+    /// Returns the result if the task is done. Unlike [`join`](JoinHandle::join), never runs the
+    /// task. So on the only thread that could run the task, a `block_on` of the handle never
+    /// returns, except inside [`blocking`](crate::pool::blocking).
     ///
     /// # Panics
     ///
@@ -341,10 +342,11 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-// No reference to a result is pinned.
+// No pinned reference to a result is made, so a handle may be moved.
 impl<T> Unpin for JoinHandle<T> {}
 
-// A handle gives out no reference into the task, and each of its own changes is a single step.
+// A handle gives out no reference into the task, and each of its own changes is a single step. So a
+// panic leaves nothing half changed.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 

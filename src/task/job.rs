@@ -55,7 +55,7 @@ pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 /// The kind of jobs that hold an `AnyTask`. A static, so that its address identifies such jobs.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
-/// A closure that lies in the words themselves.
+/// A closure that lies in the words of its job.
 struct InlineJob<F>(PhantomData<F>);
 
 impl<F: FnOnce()> InlineJob<F> {
@@ -131,8 +131,9 @@ impl Job {
 
     /// Runs the closure, and returns whether there was something to run.
     ///
-    /// A tombstone has nothing to run: a thread with the task's handle has cancelled the task, or
-    /// has run it. Schedulers that count turns do not count tombstones.
+    /// A tombstone has nothing to run: its task was cancelled, or a thread that waited for the task
+    /// has run it. An expired task has nothing to run either. Schedulers that count turns do not
+    /// count tombstones.
     ///
     /// # Panics
     ///
@@ -151,7 +152,7 @@ impl Job {
     pub fn try_run(self) -> bool {
         let mut this = ManuallyDrop::new(self);
         let kind = this.kind();
-        // SAFETY: I6 — the table is there until the job has run, and it has not.
+        // SAFETY: I6 — the kind is there until the job has run, and the job has not run yet.
         let run = unsafe { (*kind).run };
         // SAFETY: I6 — the job is forgotten, so its words are used once.
         unsafe { run(&mut this.capture, kind) }
@@ -177,7 +178,7 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
-    // If the task has not run, no thread will run it.
+    // No executor runs a task whose job was dropped, so the handle must report a cancellation.
     task.drop_counted(CancelledBy::Executor.into(), None);
 }
 
@@ -222,8 +223,8 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         let kind = self.kind();
-        // SAFETY: I6 — the table stays until the job has run or was dropped, and the drop is just
-        // happening.
+        // SAFETY: I6 — the kind is there until the job has run or was dropped, and this is the
+        // drop.
         let drop = unsafe { (*kind).drop };
         // SAFETY: I6 — the job has not run, or it would not be dropped.
         unsafe { drop(&mut self.capture, kind) };

@@ -1,5 +1,6 @@
-//! The futures that an executor ends with itself: a list under a lock, the *roll*. A new future
-//! adds itself, and removes itself when it ends. The end of the executor closes the roll.
+//! The futures that end with their executor: a list under a lock, the *roll*. A future adds itself
+//! before it first sleeps, or at its start if the executor does not drop its jobs. It removes
+//! itself when it ends. The end of the executor closes the roll.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
@@ -11,11 +12,11 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures that an executor ends with itself, including those that no waker refers to.
+/// The futures that end with their executor, including those that no waker refers to.
 ///
-/// The list has the futures that sleep. If the executor does not drop its jobs, the list also has
-/// the futures that have not begun. The list keeps no future alive: the last waker, job or handle
-/// frees it.
+/// The list has each future from its first sleep to its end. If the executor does not drop its
+/// jobs, the list also has the futures that have not slept yet. The list keeps no future alive: the
+/// last waker, job or handle frees it.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
@@ -53,9 +54,9 @@ impl Living {
         }
     }
 
-    /// Ends all futures, and refuses later futures. The futures end at once, on this thread. A
-    /// future that is just being polled ends with its poll instead. Returns how many have ended at
-    /// once. `panicked` gets the panics of destructors and wakers.
+    /// Ends all futures on this thread, and refuses later futures. But a future that is being
+    /// polled ends with its poll instead. Returns how many futures have ended here. `panicked` gets
+    /// the panics of destructors and wakers.
     pub(crate) fn end(
         &self,
         cause: impl Into<Cause>,

@@ -29,21 +29,23 @@
 //!   Otherwise the handle owns it. Before `DONE`, the handle owns it while `WAITED_FOR` is not set.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task. A worker's
-//!   frame may also be kept for its thread until that thread ends. The frame goes before the data
-//!   to which it points.
+//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task. The frame of
+//!   a worker may instead be in a thread-local of that worker (`become_worker`). A frame is removed
+//!   before the data to which it points.
 //! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made, until
 //!   the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's jobs is in
 //!   the scope, which waits for the jobs. Every other `kind` is a static.
-//! - **I7** No reference to the payload of a panic is given out. The payload is only moved.
-//! - **I8** A `COUNTED` task is taken off its queue's count once. Its claimer does that before it
-//!   sets `DONE`. If the claimer has set `LEFT` instead, the thread that comes to the task's job
-//!   does it.
+//! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
+//!   read only if it is a string.
+//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. Its claimer does
+//!   that before it sets `DONE`. If the claimer has set `LEFT` instead, the thread that takes the
+//!   task's job out of the queue does it.
 //! - **I9** A future's claim is given back after a poll that leaves the future pending. Only the
-//!   future's job polls it, and there is at most one job. The thread that sets `HAS_JOB` makes the
-//!   job. It sets `HAS_JOB` while the future is unclaimed, or while it gives the claim back itself.
-//!   A thread that keeps the claim ends the future: it drops the future, and sets `DONE`. A wake by
-//!   a part of the poll is noted outside the word, and the poll ends after all its parts.
+//!   future's job polls it, and there is at most one job. A thread that sets `HAS_JOB` on an
+//!   unclaimed future makes the job. So does a poller that keeps `HAS_JOB` as it gives the claim
+//!   back. A thread that keeps the claim ends the future: it drops the future, and sets `DONE`. A
+//!   *part* of a poll is the poll itself, or a fork inside it. If a part wakes the future, it notes
+//!   that outside the word (`OwnWake`). The poll ends after all its parts.
 //!
 //! # Orderings
 //!
@@ -52,10 +54,9 @@
 //!
 //! # Sources
 //!
-//! The contrast is async-task. It keeps a cancelled future until the future's job runs. Here the
-//! canceller drops the future at once, unless a thread polls it. async-task ends the process if a
-//! waker or a destructor panics. Here such a panic ends no process
-//! (`a_waker_that_panics_ends_nothing`).
+//! async-task keeps a cancelled future until the future's job runs. Here the canceller drops the
+//! future at once, unless a thread is polling it. async-task ends the process if a waker or a
+//! destructor panics. Here such a panic ends no process (`a_waker_that_panics_ends_nothing`).
 
 pub(crate) mod any;
 mod awaited;

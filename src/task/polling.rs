@@ -7,9 +7,10 @@ use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;
 
-/// An executor as its futures see it. A reference to it does not keep the executor open.
+/// An executor as its futures see it. Futures do not keep a pool or a queue open, but
+/// `Futures::over` keeps its executor alive.
 pub(crate) trait Polling: Send + Sync {
-    /// Returns the futures to end with the executor.
+    /// Returns the roll: the list of futures that end with the executor.
     fn living(&self) -> &Living;
 
     /// Returns whether the executor, once it has ended `living`, drops all present and later jobs.
@@ -19,7 +20,7 @@ pub(crate) trait Polling: Send + Sync {
     }
 
     /// Returns the cause if the executor drops its jobs. A submitter asks after its submission,
-    /// since its job may have come too late to be dropped.
+    /// since its job may have come after the executor dropped the others.
     fn is_over(&self) -> Option<Cause> {
         None
     }
@@ -35,8 +36,8 @@ pub(crate) trait Polling: Send + Sync {
         self.submit(job, false)
     }
 
-    /// Takes a job that polls a woken future. With `is_last` the future was woken while it was
-    /// being polled, so the job goes behind those that wait.
+    /// Takes a job that polls a woken future. With `is_last`, the future was woken while it was
+    /// being polled, so the job goes behind the jobs that already wait.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
     /// Notes that a future is about to end. Returns whether its first job was still kept for later.
@@ -48,7 +49,7 @@ pub(crate) trait Polling: Send + Sync {
     /// Called after a future has ended, unless `forget` returned `true`.
     fn ended(&self, _number: u64) {}
 
-    /// Returns the executor whose tasks the futures are.
+    /// Returns the id of the executor to which the futures belong.
     fn home(&self) -> Option<ExecutorId> {
         None
     }
@@ -58,7 +59,7 @@ pub(crate) trait Polling: Send + Sync {
     }
 }
 
-/// How an executor polls futures: what [`Executor::futures`](crate::Executor::futures) returns.
+/// How an executor polls futures, as [`Executor::futures`](crate::Executor::futures) returns it.
 #[derive(Clone)]
 pub struct Futures(pub(crate) Unwatched<dyn Polling>);
 

@@ -14,9 +14,10 @@ const ASKED: usize = 1 << 2;
 const WAITED_FOR: usize = 1 << 3;
 /// There is a handle (I2).
 const HELD: usize = 1 << 4;
-/// The executor counts the task until it ends, and its claimer takes it off the count (I8).
+/// The task's queue counts the task until it ends. The claimer takes it off the count (I8).
 const COUNTED: usize = 1 << 5;
-/// The claimer has left the task in the count, for the thread that takes the task's job.
+/// The claimer has left the task in the count. The thread that takes the task's job out of the
+/// queue takes the task off (I8).
 const LEFT: usize = 1 << 6;
 /// A thread has taken the task's job out of the queue.
 const POPPED: usize = 1 << 7;
@@ -50,12 +51,13 @@ pub(super) struct State(AtomicUsize);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cancel {
-    /// The task was not running and never will. The closure or the future has been dropped.
+    /// The task was not running, and never will be. The closure or the future has been dropped.
     Dequeued,
     /// The task is running, and [`is_cancelled`](super::is_cancelled) returns `true` in it from now
-    /// on. A future is dropped if the current poll leaves it pending.
+    /// on. A future is dropped if the current poll leaves it pending. Also returned while another
+    /// thread cancels the task.
     Requested,
-    /// It was done, or cancelled, before.
+    /// The task was done or cancelled already.
     Finished,
 }
 
@@ -99,8 +101,8 @@ pub(super) struct Finished {
     pub(super) is_waited_for: bool,
 }
 
-// Relaxed, where a site gives no reason: the bit itself is the answer. Because of it, the thread
-// reads nothing that changes after the task is made.
+// Relaxed, where a site gives no reason: only the bit itself matters. No thread relies on it for
+// data that changes after the task is made.
 impl State {
     /// Returns the word of a queued closure, which has a job and a handle.
     pub(super) fn queued(has_deadline: bool) -> Self {
@@ -119,14 +121,14 @@ impl State {
     }
 
     pub(super) fn have_no_job(&self) {
-        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: no other thread knows the future
+        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: only a closer of the roll may know it
     }
 
     pub(super) fn is_future(&self) -> bool {
         self.0.load(Relaxed) & FUTURE != 0
     }
 
-    /// Returns whether this is a future without a deadline, or one that has met it.
+    /// Returns whether this is a future that has no deadline, or has met it.
     #[inline]
     pub(super) fn may_yield(&self) -> bool {
         self.0.load(Relaxed) & (FUTURE | HAS_DEADLINE) == FUTURE // Relaxed: only the claimer clears the bit
@@ -150,7 +152,8 @@ impl State {
     /// Claims the future for its job, which polls it.
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // In the order of this word, the claim comes after the last poll and after its wake-up.
+        // In the order of this word, this claim comes after the last poll, and after the wake-up
+        // that led to this one.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
@@ -159,11 +162,12 @@ impl State {
         self.0.load(Relaxed) & WOKEN != 0
     }
 
-    /// Gives the claim back after a poll that has left the future pending. Keeps the claim if a
-    /// thread has asked for cancellation. If the future was woken, the next job gets `references`.
-    /// `has_yielded` says that a part of the poll has woken it (`OwnWake`).
+    /// Gives the claim back after a poll that has left the future pending. But if a thread has
+    /// asked for cancellation, keeps the claim. If the future was woken, adds `references`
+    /// references for the next job. `has_yielded` says that a part of the poll has woken the future
+    /// (`OwnWake`).
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
-        // Relaxed: the load reads only whether the future was asked or woken.
+        // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);
         loop {
             if state & ASKED != 0 {
@@ -180,8 +184,8 @@ impl State {
         }
     }
 
-    /// Wakes the future. Returns whether the caller must make the job that polls it. The job then
-    /// has a reference.
+    /// Wakes the future. Returns whether the caller must make the job that polls it. If so, this
+    /// call has counted a reference for the job.
     pub(super) fn wake(&self) -> bool {
         let woken = |state| match state & (CLAIMED | HAS_JOB) {
             0 => (state | HAS_JOB) + REFERENCE,
@@ -209,7 +213,7 @@ impl State {
     /// Claims the closure. Of all calls of this and of [`ask`](Self::ask), only one succeeds.
     #[inline]
     pub(super) fn claim(&self) -> bool {
-        // Relaxed: the closure came with the reference by which the caller knows the task.
+        // Relaxed: the closure was stored before the caller got its reference to the task.
         self.0.fetch_or(CLAIMED, Relaxed) & CLAIMED == 0
     }
 
@@ -217,12 +221,13 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0
     }
 
-    /// Marks the task as counted. Returns `false`, and marks nothing, if a thread has claimed the
-    /// task, or could claim it without knowing of the mark. Called once.
+    /// Marks the task as counted, and returns whether it did. Does nothing if a thread has claimed
+    /// the task. Unless `others_know` of the mark, also does nothing if there is another reference,
+    /// by which a thread could claim the task. Called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);
-        // Relaxed: the caller has the job, and the claimer's exchange of this word comes later.
+        // Relaxed: a claim is a later change of this same word, so the claimer sees the mark.
         self.0.fetch_update(Relaxed, Relaxed, counted).is_ok()
     }
 
@@ -231,8 +236,9 @@ impl State {
         self.0.load(Relaxed) & COUNTED != 0
     }
 
-    /// Leaves the task in its queue's count, for the thread that takes the task's job. Returns
-    /// `false` if a thread has taken the job already.
+    /// Leaves the task in its queue's count: the thread that takes the task's job takes the task
+    /// off. Returns `false` if a thread has taken the job already, so that the caller must take the
+    /// task off.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: the second of the two changes sees the first's bit
     }
@@ -251,8 +257,8 @@ impl State {
 
     /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
-        // Relaxed: the caller's reference brought the closure, and a request orders nothing for the
-        // task.
+        // Relaxed: the closure was stored before the caller got its reference, and a request orders
+        // nothing for the task.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
             before if before & CLAIMED == 0 => Cancel::Dequeued,
             before if before & DONE == 0 => Cancel::Requested,
@@ -277,15 +283,15 @@ impl State {
         self.0.load(RESULT.acquire()) & DONE != 0
     }
 
-    /// Notes that the handle has left a waker. Returns `false` if the task is done. The waker is
-    /// the handle's then (I3).
+    /// Notes that the handle has left a waker. Returns `false` if the task is done: the waker is
+    /// then still the handle's (I3).
     pub(super) fn wait(&self) -> bool {
         let order = both(RESULT.acquire(), WAITER.release());
         self.0.fetch_or(WAITED_FOR, order) & DONE == 0
     }
 
-    /// Takes the waker back for the handle. Returns `false` if the task is done. The waker is the
-    /// claimer's then (I3).
+    /// Takes the waker back for the handle. Returns `false` if the task is done: the waker is then
+    /// the claimer's (I3).
     pub(super) fn stop_waiting(&self) -> bool {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }
@@ -304,7 +310,8 @@ impl State {
     /// Adds a reference, unless none is left. Returns whether it added one.
     pub(super) fn try_refer(&self) -> bool {
         let one_more = |state| (state >= REFERENCE).then_some(state + REFERENCE);
-        // Relaxed: a lock keeps the task alive, and orders earlier accesses.
+        // Relaxed: the caller holds a lock that keeps the task alive, and that orders earlier
+        // accesses.
         self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 

@@ -14,9 +14,10 @@
 //!   thread that runs ──── enter: begin, task, end ──▶ its own deque of slices ◀── taken by `take`
 //! ```
 //!
-//! Each thread records into a [deque](crate::deque) of its own, without a lock. The deque has a
-//! maximum. Slices beyond the maximum are counted and left out. Recording a task costs three looks
-//! at the clock, the box that every context costs, and a push.
+//! A *slice* is a task that ran, or a time in which a worker slept. Each thread records slices into
+//! a [deque](crate::deque) of its own, without a lock. The deque has a maximum. Slices beyond the
+//! maximum are counted and left out. Recording a task costs three looks at the clock, the box that
+//! every context costs, and a push.
 //!
 //! This module has no unsafe code. One lock guards the names, the list of tracks, and the slices of
 //! threads that have ended. A thread takes it to make a context or a track, but not to record.

@@ -85,7 +85,7 @@ pub(super) fn waits(queue: &QueueMetrics) -> impl Iterator<Item = (&'static str,
     all.into_iter().flatten().map(|(quantile, wait)| (quantile, Seconds(wait)))
 }
 
-/// If tokio has the same metric, the rest of the name is tokio's.
+/// If tokio has the same metric, the name is based on tokio's.
 pub(super) const OF_POOLS: [Metric<PoolMetrics>; 9] = [
     gauge("filch_pool_workers", "Threads that live.", |it| Count(it.num_workers as u64)),
     gauge("filch_pool_blocked_workers", "Threads that are blocked.", |it| {

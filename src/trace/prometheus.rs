@@ -46,9 +46,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// The label `queue` is the queue's name, or is empty for the default queue. The label `slot` tells
 /// queues of the same name apart. Take the report from
-/// [`FairScheduler::report`](crate::FairScheduler::report). A difference of reports would let the
-/// counters fall. A queue's share is `rate(filch_queue_service_seconds_total[1m])` divided by the
-/// sum over all queues.
+/// [`FairScheduler::report`](crate::FairScheduler::report). In a difference of two reports, the
+/// counters could fall. A queue's share is `rate(filch_queue_service_seconds_total[1m])` divided by
+/// the sum over all queues.
 ///
 /// # Examples
 ///
@@ -73,7 +73,7 @@ pub fn queues(report: &Report) -> String {
     text.0
 }
 
-/// Returns the metrics of a pool. If tokio has the same metric, the rest of the name is tokio's.
+/// Returns the metrics of a pool. If tokio has the same metric, the name is based on tokio's.
 ///
 /// # Examples
 ///

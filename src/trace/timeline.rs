@@ -56,7 +56,7 @@ impl Timeline {
         Timeline::with_capacity(SLICES)
     }
 
-    /// Makes a timeline that holds at most `slices` slices for each thread. A slice takes 40 bytes.
+    /// Makes a timeline that holds at most `slices` slices for each thread. A slice takes 32 bytes.
     /// A thread's memory grows with its slices.
     ///
     /// # Panics

@@ -19,11 +19,11 @@ use tokio::time::{sleep, timeout};
 
 /// The pause between two requests of the light tenant.
 const PAUSE: Duration = Duration::from_millis(2);
-/// What is not measured at the beginning.
+/// The time at the beginning of a measurement that does not count.
 const WARM_UP: Duration = Duration::from_millis(300);
-/// The bytes of a file of the heavy tenant.
+/// The length of the file that the heavy tenant sends, in bytes.
 const FILE: usize = 192 << 10;
-/// Connections beyond the capacity.
+/// The connections of the last test, more than the heavy tenant's queue has room for.
 const ROUGH: usize = 160;
 
 /// The results of a mode.
@@ -31,12 +31,12 @@ pub(crate) struct Measured {
     pub(crate) mode: Mode,
     pub(crate) alone: Latencies,
     pub(crate) beside: Latencies,
-    /// Results of each tenant a second, beside each other.
+    /// The results of each tenant for each second in which both send requests.
     pub(crate) light_rate: f64,
     pub(crate) heavy_rate: f64,
     /// The light tenant's part of the time in which computations ran.
     pub(crate) light_share: f64,
-    /// Answers other than a result.
+    /// Requests that got no result.
     pub(crate) wrong: u64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Latencies {
     pub(crate) p99: f64,
 }
 
-/// The answers to clients beyond the capacity, and the counts of the server.
+/// The answers to clients when the queue is often full, and the counts of the server.
 #[derive(Default)]
 pub(crate) struct Rough {
     pub(crate) results: u64,
@@ -224,7 +224,7 @@ async fn heavy(address: SocketAddr, bodies: Bodies) {
     let mut client = Client::new(address);
     loop {
         if client.send(bodies.heavy(None)).await.is_err() {
-            sleep(PAUSE).await; // the server counts what it refuses
+            sleep(PAUSE).await; // lost its connection; the server counts refusals
         }
     }
 }
@@ -257,7 +257,8 @@ pub(crate) fn rough(plan: &Plan, bar: &ProgressBar) -> Result<Rough, Box<dyn Err
     Ok(all)
 }
 
-/// A client that leaves before the answer, or has a deadline, or neither. Its number decides which.
+/// Sends requests until `end`. By its number, the client leaves before the answers, or sets a
+/// deadline, or does neither.
 async fn careless(number: usize, address: SocketAddr, bodies: Bodies, end: Instant) -> Rough {
     let (mut client, mut sums) = (Client::new(address), Rough::default());
     while Instant::now() < end {
@@ -272,7 +273,7 @@ async fn careless(number: usize, address: SocketAddr, bodies: Bodies, end: Insta
             Ok(Ok((StatusCode::GATEWAY_TIMEOUT, _))) => sums.expired += 1,
             Ok(Ok((StatusCode::SERVICE_UNAVAILABLE, _))) => {
                 sums.refused += 1;
-                sleep(Duration::from_millis(20)).await; // a test does not wait whole seconds
+                sleep(Duration::from_millis(20)).await; // shorter than the server asks for
             }
             Ok(_) => sums.wrong += 1,
         }

@@ -18,10 +18,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is measured.
+/// The settings of a load test.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The length of each measurement.
+    /// The length of each measurement: a mode has two, each in `ROUNDS` parts.
     pub length: Duration,
     /// Connections of the heavy tenant.
     pub connections: usize,
@@ -40,8 +40,8 @@ const ROUNDS: u32 = 3;
 ///
 /// # Errors
 ///
-/// Returns an error if a server cannot be started, or the chart cannot be written. Also if a
-/// request got a wrong answer, or accepted requests are unaccounted for.
+/// Returns an error if a server cannot be started, or the chart cannot be written. Returns an error
+/// also if a request got a wrong answer, or accepted requests are unaccounted for.
 pub fn run(plan: &Plan) -> Result<(), Box<dyn Error>> {
     let measurements = 2 * Mode::ALL.len() + 1;
     let bar = measure::progress(plan.length * measurements as u32);
@@ -99,7 +99,7 @@ fn print(plan: &Plan, rows: &[Measured]) {
     }
 }
 
-/// Prints whether each mode keeps the light tenant's latency near its latency alone.
+/// Prints whether each mode reaches `GOAL`.
 fn print_verdicts(rows: &[Measured]) {
     println!("\nlight tenant's p99, alone -> beside the flood; the goal is at most {GOAL:.1} x");
     for row in rows {
@@ -119,9 +119,9 @@ fn print_rough(rough: &Rough) {
     let Sums { accepted, completed, cancelled, expired, refused, .. } = rough.sums;
     println!(
         "\nin queues, beyond the capacity, with clients that leave and deadlines that are missed:\n\
-         {} results, {} refused, {} expired, {} clients left\n\
-         {accepted} accepted = {completed} completed + {cancelled} cancelled + {expired} expired; \
-         {refused} refused",
+         clients: {} results, {} refused, {} expired, {} left before the answer\n\
+         server: {accepted} accepted = {completed} completed + {cancelled} cancelled \
+         + {expired} expired; {refused} refused",
         rough.results, rough.refused, rough.expired, rough.left
     );
     if let Some(memory) = rough.memory {

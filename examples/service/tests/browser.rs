@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, process};
 use tungstenite::{Message, WebSocket};
 
-/// Keeps the browser from asking hosts outside, which a closed network refuses.
+/// Chromium's arguments. Three keep it from asking outside hosts, which a closed network refuses.
 const ARGUMENTS: [&str; 9] = [
     "--headless",
     "--no-sandbox",
@@ -29,7 +29,7 @@ pub(crate) struct Browser {
     socket: WebSocket<TcpStream>,
     sent: u64,
     session: Value,
-    /// What the page has logged, and its exceptions.
+    /// The messages that the page has logged, and its exceptions.
     pub(crate) complaints: Vec<String>,
 }
 

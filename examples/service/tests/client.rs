@@ -59,7 +59,7 @@ impl Server {
         Waiting::send(self.address, request).answer()
     }
 
-    /// Returns a sample of the metrics.
+    /// Returns the value of a sample in the metrics.
     pub(crate) fn metric(&self, sample: &str) -> Option<f64> {
         let page = self.ask("GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         let line = page.lines().find_map(|line| line.strip_prefix(sample))?;

@@ -76,7 +76,8 @@ fn a_server_that_stops_finishes_what_it_has_accepted() {
     server.wait_for_pending(2);
     let resume = server.running().resume_later("small");
     let (address, stopping) = (server.address, std::thread::spawn(|| server.stop()));
-    // The server no longer listens. The kernel resets or closes a connection in its queue.
+    // Connects until the server no longer listens. The kernel resets or closes a connection that
+    // the server has not accepted.
     let refuses = || std::net::TcpStream::connect(address).is_err();
     let start = std::time::Instant::now();
     while !refuses() {

@@ -70,13 +70,12 @@ proptest! {
     #[test]
     fn random_headers_and_queries_get_an_answer(
         path in "/(hash|compress|resize|metrics|[a-z]{0,3})",
-        query in "([a-z]{1,6}|rounds|level|width|height)=([0-9]{1,12}|[!-~&&[^#]]{0,12})",
+        // A hash may not take longer than the test, so it has few rounds.
+        query in "rounds=[0-9]{1,4}|([a-z]{1,5}|level|width|height)=([0-9]{1,12}|[!-~&&[^#]]{0,12})",
         tenant in text(),
         deadline in text(),
         length in prop_oneof![Just("3".to_owned()), text()],
     ) {
-        // A hash may not take longer than the test.
-        let query = query.replace("rounds=", "rounds=0");
         let request = format!(
             "POST {path}?{query} HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx-tenant: {tenant}\r\n\
              x-deadline-ms: {deadline}\r\ncontent-length: {length}\r\n\r\nabc"

@@ -26,10 +26,10 @@ fn clients_that_fall_silent_make_room() {
     ];
     let server = server(silent.len());
     let silent = silent.map(|(sent, answer)| (Waiting::send(server.address, sent), sent, answer));
-    // Waits in the kernel's queue until the server has closed one of the silent connections.
+    // This request waits in the kernel's queue until the server closes a silent connection.
     assert_eq!(status(&server.ask(post("/hash", GOLD, b"abc"))), 200);
     for (client, sent, beginning) in silent {
-        let answer = client.answer(); // there is an end of it
+        let answer = client.answer(); // returns, because the server closes the connection
         assert!(answer.starts_with(beginning), "{sent:?}: {answer}");
         assert_eq!(answer.is_empty(), beginning.is_empty(), "{sent:?}: {answer}");
     }

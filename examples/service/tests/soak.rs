@@ -38,7 +38,7 @@ fn client(address: SocketAddr, seed: u8, end: Instant) -> (u64, u64) {
         };
         let request = post(path, &format!("x-tenant: {tenant}\r\n{deadline}"), body);
         match below(3) {
-            // In the middle of the request.
+            // Leaves in the middle of the request.
             0 => drop(Waiting::send(address, &request[..1 + below(request.len() - 1)])),
             1 => {
                 let waiting = Waiting::send(address, request);
@@ -85,6 +85,6 @@ fn soak() {
         assert!(sums.completed > 0, "{sums:?}");
     }
     let memory = memory();
-    eprintln!("{answered} requests were answered, {left} clients left before; {memory:?} MB");
+    eprintln!("{answered} requests were answered, {left} clients left early; {memory:?} MB");
     assert!(memory.is_none_or(|it| it < MOST_MEGABYTES), "{memory:?} MB");
 }

@@ -10,8 +10,8 @@ use core::time::Duration;
 ///
 /// A clock must not go backwards on a thread; a step backwards counts as no time. The default clock
 /// is the processor's time-stamp counter if the system derives its clock from that counter.
-/// Otherwise it is the system's monotonic clock. So a task is charged for the time from its
-/// beginning to its end.
+/// Otherwise it is the system's monotonic clock. Both measure elapsed time: a task is charged for
+/// the time from its beginning to its end.
 ///
 /// # Examples
 ///

@@ -1,5 +1,6 @@
 //! The executor below a scheduler, and the scheduler's record of the executor. The record says how
-//! many tickets there may be, whether the executor runs them at once, and whether it has ended.
+//! many tickets there may be, whether the executor runs a ticket within its submission, and whether
+//! it has ended.
 
 use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;
@@ -18,11 +19,11 @@ pub(crate) struct Below {
     base: ExecutorId,
     pub(crate) panics: PanicHandler,
     most_tickets: AtomicUsize,
-    /// The executor has run a ticket at once, on the submitting thread.
+    /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
-    /// The token that reports the end, and the link to the token. There is no link while it is
-    /// being made, or if the token was cancelled by then.
+    /// The token that reports the executor's end, and the link of the scheduler's waker to it.
+    /// `None` until the link is made, and if the token was cancelled by then.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -48,8 +49,8 @@ impl Below {
     }
 
     /// Asks the executor how many tickets there may be, and returns that number. If the executor
-    /// queues surplus jobs, there may be any number, so that one ticket waits there while there is
-    /// work. That ticket begins as soon as the executor grows or one of its threads blocks.
+    /// queues surplus jobs, the number is `MOST_TICKETS`. Then one ticket waits in the executor
+    /// while there is work. It begins as soon as the executor grows or one of its threads blocks.
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();
@@ -66,7 +67,8 @@ impl Below {
     }
 
     pub(crate) fn runs_at_once(&self) -> bool {
-        // Relaxed: a ticket that was run at once set this before it ran the present task.
+        // Relaxed: a ticket that runs within its submission sets this on its own thread, before it
+        // runs tasks.
         self.runs_at_once.load(Relaxed)
     }
 
@@ -114,14 +116,16 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // A cancelled queue drops its jobs before it cancels the token.
+        // If the executor is a queue, it drops its jobs before it cancels the token. The gate knows
+        // the reason by then.
         told.or_else(|| self.limited()?.0.end_reason())
     }
 
-    /// Returns the gate of the executor, if it is a queue.
+    /// Returns the executor's gate, if the executor is a queue.
     pub(crate) fn limited(&self) -> Option<Limited> {
         let (limited, id) = self.panics.take(|| (self.executor.limited(), self.executor.id()))?;
-        // A scheduler, too, has a gate: that of the queue whose task this thread runs.
+        // If the executor is a scheduler, the gate may be that of another queue, whose task this
+        // thread runs.
         limited.filter(|it| it.0.home() == id)
     }
 }

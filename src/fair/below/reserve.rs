@@ -1,8 +1,9 @@
-//! Leases that are kept for queues of high priority.
+//! Threads that are kept for queues of high priority. A *reservation* limits how many leases the
+//! queues of lower *tiers* (priorities) have together.
 //!
-//! A lease takes room in each reservation for a tier above its own. The lease frees this room
-//! before the `LOOK` fence with which it ends, and then its ticket looks for work. So after a push,
-//! the submitter sees the freed room, or that ticket sees the pushed task. Therefore a ticket that
+//! A lease takes *room* in each reservation for a tier above its own. It frees this room before the
+//! `LOOK` fence with which it ends. After the fence its ticket looks for work. So after a push, the
+//! submitter sees the freed room, or that ticket sees the pushed task. Therefore a ticket that
 //! finds no room may leave, and a submitter that finds no room submits no ticket.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
@@ -35,8 +36,8 @@ pub(crate) struct Reserves {
 }
 
 impl Reserves {
-    /// Reserves `kept` threads for this tier and the tiers above it. Replaces an earlier reservation
-    /// for this tier.
+    /// Reserves `kept` threads for this tier and the tiers above it. Replaces an earlier
+    /// reservation for this tier.
     pub(crate) fn keep(&mut self, tier: usize, kept: usize) {
         self.all.retain(|it| it.tier != tier);
         self.all.push(Reserve { tier, kept, held: AtomicUsize::new(0) });

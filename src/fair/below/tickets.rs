@@ -1,5 +1,6 @@
-//! The count of a scheduler's tickets. One word counts the tickets, the tickets that search, and
-//! the *guards*: threads that are submitting a ticket, or block while they have one.
+//! The count of a scheduler's tickets. A ticket *searches* until it has found a task. One word
+//! counts the tickets, the tickets that search, and the *guards*: threads that are submitting a
+//! ticket, or block while they have one.
 
 use crate::sync::{AtomicU64, Relaxed};
 
@@ -16,9 +17,9 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// A thread that makes work visible makes sure that a ticket searches, or that as many tickets run
-/// as may (`most`). The last ticket to stop searching looks once more. So does a ticket that leaves
-/// because it found no task (I4).
+/// A thread that makes work visible makes sure that a ticket searches, or that there are already as
+/// many tickets as allowed (`most`). The last ticket to stop searching looks for work once more. So
+/// does a ticket that leaves because it found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket
@@ -35,14 +36,14 @@ pub struct Tickets(AtomicU64);
 // Relaxed throughout: fences of `LOOK` order the word against the ready set, and tasks are
 // published by their queues.
 impl Tickets {
-    /// Returns whether no ticket is left that could run a task pushed next.
+    /// Returns whether there is no ticket that could run the next task.
     #[inline]
     pub fn are_none(&self) -> bool {
         self.0.load(Relaxed) & FIELD == 0
     }
 
-    /// Returns whether there is no ticket, or the executor may still refuse one, because a thread
-    /// guards it.
+    /// Returns whether there is no ticket, or there is a guard, so that the executor may still
+    /// refuse a ticket.
     #[inline]
     pub fn want_care(&self) -> bool {
         let word = self.0.load(Relaxed);
@@ -63,15 +64,16 @@ impl Tickets {
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Passes the caller's count on to its successor, which searches. The caller guards the
-    /// successor until it calls [`handed_over`](Self::handed_over). If the caller kept its own
-    /// count, a submitter could rely on it, and the caller will not look again.
+    /// Passes the count of the caller's ticket on to the ticket's successor, which searches. The
+    /// caller guards the successor until it calls [`handed_over`](Self::handed_over). If the
+    /// caller's ticket stayed counted, a submitter could rely on it. But the caller will not look
+    /// for work again.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
 
-    /// Takes the count back from a successor that was refused and dropped. The caller searches
-    /// again.
+    /// Counts the caller's ticket again, because its successor was refused and dropped. The ticket
+    /// searches.
     pub fn take_back(&self) {
         let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);
@@ -89,8 +91,8 @@ impl Tickets {
         before & ORPHANED != 0 && is_last(before - GUARD)
     }
 
-    /// Takes off a ticket that was dropped unrun. Returns whether neither a ticket nor a guard is
-    /// left.
+    /// Takes a ticket that was dropped unrun off the count. Returns whether neither a ticket nor a
+    /// guard is left.
     pub fn dropped(&self) -> bool {
         let dropped = |word: u64| {
             let rest = word - TICKET - SEARCHING;
@@ -100,8 +102,8 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Forgets a dropped ticket: the executor was full, or has panicked. The caller tries again, or
-    /// does the work itself.
+    /// Forgets that a ticket was dropped, because the executor was full or has panicked. So no task
+    /// is dropped: the caller tries again, or makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
@@ -118,33 +120,35 @@ impl Tickets {
         self.0.fetch_add(SEARCHING, Relaxed);
     }
 
-    /// Takes off the caller's ticket, which has found no task. The caller then looks once more.
+    /// Takes the caller's ticket, which has found no task, off the count. The caller then looks
+    /// once more.
     pub fn leave(&self) {
         // Clears `ORPHANED` too: this ticket would have found the work of the dropped ticket.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
 
-    /// Counts the caller's ticket again, because its last look found work. Returns `false` if other
-    /// tickets have taken the room.
+    /// Counts the caller's ticket again, because its last look found work. Returns `false` if there
+    /// are `most` tickets without it.
     pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Takes off the caller's ticket if there are more than `most` tickets. Returns whether it did.
+    /// Takes the caller's ticket off the count if there are more than `most` tickets. Returns
+    /// whether it did.
     pub fn retire(&self, most: usize) -> bool {
         let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
         self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()
     }
 
-    /// Makes room for another ticket while the caller's thread blocks. The caller then looks
-    /// whether another is wanted.
+    /// Takes the caller's ticket off the count while its thread blocks. The caller then looks
+    /// whether another ticket is wanted.
     pub fn step_aside(&self) {
         self.0.fetch_add(GUARD - TICKET, Relaxed);
     }
 
-    /// Counts the caller's ticket again, even if that is one too many.
+    /// Counts the caller's ticket again, even if there are `most` tickets already.
     pub fn step_back(&self) {
         self.0.fetch_sub(GUARD - TICKET, Relaxed);
     }

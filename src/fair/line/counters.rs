@@ -3,7 +3,8 @@
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
-/// Sums since the queue was made. Each sum is exact, but a reader reads them one after the other.
+/// Sums since the queue was made. Each sum is exact, but a reader reads them one after the other,
+/// at different moments.
 ///
 /// The first four say how tasks have ended. A thread raises one of them after it has taken the task
 /// off the queue's count ([`tell`]). So these sums and that count together are never more than the
@@ -64,9 +65,9 @@ impl QueueCounters {
         }
     }
 
-    /// Returns how many tasks have been accepted. `pending` returns how many of them have not ended.
-    /// The result never falls, and never exceeds the truth. It is exact while no task is about to
-    /// end.
+    /// Returns how many tasks have been accepted. `pending` returns how many of them have not
+    /// ended. The result never falls, and never exceeds the truth. It is exact while no task is
+    /// about to end.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is read last. A task that ends between the reads is then in neither, and not in
         // both.

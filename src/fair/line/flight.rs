@@ -32,8 +32,8 @@ pub(crate) enum Kept {
     Waits,
     /// The future got a permit meanwhile.
     Begins(Job),
-    /// The future was cancelled meanwhile, or the queue is about to cancel it. The queue no longer
-    /// expects the job.
+    /// The future does not begin. With a cause, the queue ends its futures, and the caller cancels
+    /// this one. Without a cause, the future was cancelled meanwhile.
     Ends(Job, Option<Cause>),
 }
 

@@ -2,8 +2,13 @@
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
 //! it if no other thread has begun it. So a fork needs no ticket, no capacity and no open queue to
-//! end. A fork runs in the place that its thread already has: that of a lease, or of a thread that
-//! waits.
+//! end. The thread that runs a fork has a place in the queue already, for its lease or for the task
+//! in which it waits.
+//!
+//! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch that is made
+//! within a fork links that fork's latch. A fork *comes of* its own latch and of every latch
+//! outside it. A thread that waits runs only forks that come of its latch: other forks might want a
+//! lock that the thread holds.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
@@ -14,11 +19,6 @@
 //!  4  take the fork back, or wait at its
 //!     latch: run forks that come of it
 //! ```
-//!
-//! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch that is made
-//! within a fork links that fork's latch. A fork *comes of* its own latch and of every latch
-//! outside it. A thread that waits runs only forks that come of its latch: other forks might want a
-//! lock that the thread holds.
 
 use crate::idle::Park;
 use crate::pool::Countdown;
@@ -54,7 +54,7 @@ impl ForkHead {
     fn comes_of(&self, latch: *const Latch) -> bool {
         let mut own = self.latch;
         while !own.is_null() && !ptr::eq(own, latch) {
-            // SAFETY: I7 — the latch outlives the fork.
+            // SAFETY: I7 — this fork is still offered, so its latch and the outer ones stay.
             own = unsafe { (*own).outer };
         }
         !own.is_null()
@@ -88,7 +88,7 @@ struct Shard {
 
 impl Shard {
     fn has_some(&self) -> bool {
-        self.len.load(Relaxed) != 0 // Relaxed: behind the fence of LOOK
+        self.len.load(Relaxed) != 0 // Relaxed: after the fence of LOOK
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut VecDeque<Offer>) -> R) -> R {
@@ -111,9 +111,9 @@ impl Shard {
 
 /// The forks of a queue that no thread has begun.
 ///
-/// A thread that forks has a shard of its own for the lease, so that threads that fork in one queue
-/// share no lock. If a lease leaves forks in its shard, the queue's other servers find the forks
-/// there.
+/// A thread that forks has a shard of its own until its lease ends, so that threads that fork in
+/// one queue share no lock. When all 15 are lent, further threads use the common shard. If a lease
+/// leaves forks in its shard, the queue's other servers find the forks there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -123,8 +123,8 @@ pub(crate) struct Forks {
 }
 
 impl Forks {
-    /// Returns the shard in which a thread that serves the queue offers its forks. Lends a shard to
-    /// an owner that has none. The common shard serves threads without an owner.
+    /// Returns the shard in which the calling thread offers its forks. Lends a shard to an `Owner`
+    /// that has none. A thread without an `Owner` uses the common shard.
     pub(crate) fn shard_of(&self, owner: Option<&Owner>) -> usize {
         let Some(owner) = owner else { return self.use_shard(COMMON) };
         owner.shard.get().unwrap_or_else(|| {
@@ -146,12 +146,12 @@ impl Forks {
     }
 
     fn use_shard(&self, shard: usize) -> usize {
-        self.used.fetch_or(1 << shard, Relaxed); // Relaxed: behind the fence of LOOK
+        self.used.fetch_or(1 << shard, Relaxed); // Relaxed: before the fence of LOOK
         shard
     }
 
     fn used(&self) -> impl Iterator<Item = &Shard> {
-        let used = self.used.load(Relaxed); // Relaxed: behind the fence of LOOK
+        let used = self.used.load(Relaxed); // Relaxed: after the fence of LOOK
         let used = (0..SHARDS).filter(move |it| used & 1 << it != 0);
         used.map(|it| &*self.shards[it])
     }
@@ -223,7 +223,7 @@ impl Forks {
 pub(crate) struct Owner {
     /// The latch of the innermost fork that the thread runs; null if it runs none.
     pub(crate) latch: Cell<*const Latch>,
-    /// The shard in which it offers its forks, once it has offered one.
+    /// The shard in which the thread offers its forks, once it has offered one.
     shard: Cell<Option<usize>>,
 }
 
@@ -240,9 +240,9 @@ pub(crate) struct Latch {
     owner: *const Owner,
     pub(crate) countdown: Countdown,
     waiter: Waiter,
-    /// Wakes the owner, once it waits.
+    /// Wakes the owner. `None` until the owner first sleeps.
     bell: Mutex<Option<Waker>>,
-    /// Whether the owner sleeps and could run a fork.
+    /// Whether an offer must wake the owner: it sleeps, or is about to.
     is_asleep: AtomicBool,
 }
 
@@ -275,8 +275,8 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame this only calls `f`: the owner is the only thread that waits
-    /// here, and does not wait during the call.
+    /// frame. In the owner's frame this only calls `f`, because no thread waits at the latch during
+    /// the call: only the owner ever waits there.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

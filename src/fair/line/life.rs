@@ -28,9 +28,9 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it is
 /// closed and has no handle, no lease and no task.
 ///
-/// All this is in one word, so one step decides (I2, I3). A task is accepted unless the queue is
-/// closed. The thread that ends the last task learns that the queue is over. A lease begins only
-/// below the limit.
+/// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
+/// task from outside is accepted only while the queue is open. A lease begins only below the limit.
+/// The thread whose step makes the queue over learns it from that step.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
@@ -66,7 +66,8 @@ impl Look {
     pub fn leases(self) -> usize {
         (self.0 / LEASE) as usize & MAX_LEASES
     }
-    /// Returns whether a thread that waits for the queue may sweep it, because no thread serves it.
+    /// Returns whether a thread that waits for the queue may sweep it (`sweeps.rs`): the queue is
+    /// paused, and no thread serves it.
     #[inline]
     pub fn may_be_swept(self) -> bool {
         self.is_paused() && self.leases() == 0
@@ -118,8 +119,8 @@ impl Life {
         self.0.store(flags, OPENED.release());
     }
 
-    /// Marks the slot as free. Only the thread calls this whose own update of the word has made the
-    /// queue over.
+    /// Marks the slot as free. Only the thread whose own update of the word has made the queue over
+    /// calls this.
     pub fn free(&self) {
         // Relaxed: the lock of the registry orders this before the next `open`. No thread changes
         // the word of a queue that is over.
@@ -162,7 +163,7 @@ impl Life {
     }
 
     /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether it has
-    /// begun one. A thread that takes a lease later sees what the caller did before.
+    /// begun one. A thread that takes a lease later sees what the caller did before this call.
     pub fn begin_sweep(&self) -> bool {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);

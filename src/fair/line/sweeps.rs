@@ -1,5 +1,5 @@
-//! Sweeps: a thread that waits until a paused queue is idle takes out the jobs of ended tasks. No
-//! server comes to these jobs, and a task may count until its job is taken.
+//! A sweep takes the jobs of ended tasks out of a paused queue, to which no server comes. An ended
+//! task may count until its job is taken. So a thread that waits until the queue is idle sweeps it.
 //!
 //! A sweep stops at the first job of a task that has not ended, and *keeps* that job. Servers take
 //! the kept job before all others.
@@ -10,7 +10,7 @@ use crate::sync::{AtomicBool, Relaxed};
 use alloc::vec::Vec;
 
 pub(crate) struct Sweeps<T> {
-    /// Whether jobs are taken under the lock.
+    /// Whether a job is kept or a sweep is under way, so that servers take jobs under the lock.
     has_kept: AtomicBool,
     kept: Mutex<Option<T>>,
 }
@@ -36,7 +36,8 @@ impl<T> Sweeps<T> {
     }
 
     /// Begins a lease and takes out the jobs of ended tasks, up to the first other job. Returns
-    /// `None`, without a lease, if there is no such job, or if other threads have a lease.
+    /// `None`, without a lease, if the queue has no job or may not be swept, or if its kept job's
+    /// task has not ended.
     pub(crate) fn begin(
         &self,
         life: &Life,
@@ -49,7 +50,8 @@ impl<T> Sweeps<T> {
             return None;
         }
         // Relaxed, both: the life word orders them. A thread that has a lease during or after the
-        // sweep took it after `begin_sweep`. So this thread alone pops until it releases the lock.
+        // sweep took it after `begin_sweep`, and sees `has_kept`. So this thread alone pops until
+        // it releases the lock.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

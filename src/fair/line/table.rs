@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 const SLOTS: usize = GROUP * GROUPS;
 
 /// The line of each slot, in groups that are made when they are first needed. A line stays where it
-/// is until the table is dropped, so a slot's number and address stay valid (I1).
+/// is until the table is dropped, so its address stays valid (I1).
 pub(crate) struct Table {
     groups: Box<[Once<LineGroup>]>,
 }

@@ -5,12 +5,12 @@ use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// How many buckets each power of two has, so that a time that is read is at most one part in 32
-/// too long.
+/// How many buckets each power of two has. So a reported time is too long by at most one part in
+/// 32.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 
-/// The number of waits in each bucket; buckets grow with the time.
+/// Counts waits in buckets. Buckets for longer times are wider.
 pub(crate) struct Waits {
     buckets: Box<[AtomicU64]>,
     longest: AtomicU64,
@@ -58,7 +58,7 @@ impl Waits {
     }
 }
 
-/// Returns the bucket for a time: the exponent, and the five bits after the first.
+/// Returns the bucket for a time: its binary exponent, and the five bits after the leading one.
 fn bucket(nanos: u64) -> usize {
     let nanos = nanos.max(FINE as u64);
     let exponent = nanos.ilog2();

@@ -1,9 +1,9 @@
-//! Futures that have woken themselves while a lease polled them. Each waits in a *lane*: a FIFO deque
-//! of one lease, from which the queue's other servers steal.
+//! Futures that have woken themselves while a lease polled them. Each waits in a *lane*: a FIFO
+//! deque of one lease, from which the queue's other servers steal.
 //!
-//! A lease that ends gives its lane back with the futures in it. The next lease takes them over. So
-//! a yield neither pushes to the queue's injector, for whose words the servers would fight, nor
-//! changes a count of references.
+//! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
+//! over. A lane makes a yield cheap. A yield does not push to the queue's injector, for whose words
+//! the servers would compete, and changes no count of references.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};
@@ -21,7 +21,8 @@ const LANES: usize = 16;
 pub(crate) struct Yields {
     /// The lanes that no lease has.
     free: Mutex<Vec<Worker<AnyTask>>>,
-    /// Of all lanes, in the order in which they were made. Written under the lock of `free`.
+    /// The stealers of all lanes, in the order in which the lanes were made. Written under the lock
+    /// of `free`.
     lanes: [Once<Stealer<AnyTask>>; LANES],
     /// How often a lease began while a future waited in a lane.
     turns: AtomicUsize,

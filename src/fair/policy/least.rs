@@ -1,5 +1,6 @@
 //! A search tree for the ready queue with the least virtual time. `WeightedFair` searches the tree
-//! for each pick. It lowers the tree's floors when a time becomes less or a queue becomes ready.
+//! for each pick. It lowers the tree's *floors*, which are lower bounds, when a time becomes less
+//! or a queue becomes ready.
 
 use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
@@ -7,6 +8,7 @@ use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 
 /// The virtual times of a group's queues, side by side because a search reads them in sequence.
+/// With the floors of the group's octets, each of `FAN` queues.
 #[derive(Debug)]
 pub struct Times {
     /// The time of each queue.
@@ -110,8 +112,8 @@ impl Least {
     }
 
     /// Raises the floors above the found queue, from the lowest up to the last one that has
-    /// siblings with members. `find` does not compare the floors above. `least` is the least time
-    /// below the lowest floor.
+    /// siblings with members. `find` does not compare the floors above that one. `least` is the
+    /// least time below the lowest floor.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

@@ -100,10 +100,11 @@ pub trait Policy: Send + Sync + 'static {
     /// Is called after the picked queue was served, with a service of zero if the queue had no
     /// task.
     ///
-    /// The first call for a lease has the pick's note. Two more kinds of calls have a note of 0:
+    /// The first call for a pick has the pick's note. All other calls have a note of 0:
     ///
-    /// - a thread waited for a task, and has run it itself;
-    /// - a task of the queue is about to sleep in a wait. The service is that since the last call.
+    /// - If a thread waits for a task and runs it itself, the service belongs to no pick.
+    /// - A pick has further calls if its tasks sleep in waits for forks. There is a call before
+    ///   each sleep. Each call has the service since the last one.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }
@@ -177,7 +178,7 @@ pub struct Reweighted {
     pub to: u64,
 }
 
-/// The service of one lease, or of one task on a thread that waited for it.
+/// The service of one lease or a part of it, or of tasks that a waiting thread ran.
 ///
 /// # Examples
 ///
@@ -190,11 +191,11 @@ pub struct Reweighted {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
-    /// The total time of its tasks on the thread that served it.
+    /// The time for which the serving thread ran the queue's tasks.
     pub time: Duration,
     /// How many tasks and forks ran. Cancelled tasks do not count. A task counts once more for each
     /// sleep in a wait.
     pub tasks: usize,
-    /// The queue's weight at the end of the lease.
+    /// The queue's weight at the end of this service.
     pub weight: u64,
 }

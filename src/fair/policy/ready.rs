@@ -34,8 +34,8 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Always sets the summary's bit as well, so that a thread that clears that bit reads from the
-    /// latest insertion before, and sees its member.
+    /// Sets the summary's bit even if it is set. So a thread that clears the bit later acquires
+    /// this write, and sees the new member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
@@ -52,7 +52,8 @@ impl ReadySet {
         }
     }
 
-    /// Clears the summary's bit of a group that was found without members.
+    /// Clears the summary's bit of a group that was found without members. Sets it again if the
+    /// group has one by then.
     pub(crate) fn tidy(&self, group: usize) {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());

@@ -7,7 +7,7 @@
 //!
 //! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
 //! and 2⁶² ahead of it: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
-//! 73 minutes times the weight; a longer lease is charged as one of that length. The other bound
+//! 73 minutes times the weight; a longer lease is charged as one of that length. The lower bound
 //! keeps queues from falling more than half a turn behind. Such a queue would read as ahead, and
 //! starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
@@ -30,10 +30,11 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 const MOST: u64 = 1 << 62;
 /// An age is 2 to this power units long. When an age begins, no queue stays more than two ages
 /// behind `now`. Until the next age `now` moves by less than one age, and the step into the next
-/// age is at most `MOST`. Together that is less than half a turn.
+/// age is at most `MOST`. Together that is less than half a turn, so no queue that is behind reads
+/// as ahead.
 const AGE: u32 = 60;
 /// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. The
-/// other 16 bits of a note's half are for the number of the queue.
+/// other 16 bits of a note's lower half hold the number of the queue.
 const LONGEST: u32 = 48;
 
 /// Shares the time of the executor among the ready queues by weight. This is the default policy. It
@@ -127,8 +128,9 @@ impl WeightedFair {
         self.accounts[slot / GROUP].get_or_make(Accounts::new)
     }
 
-    /// Raises the times and floors that are far behind, because a new age has begun. No other call
-    /// raises the time of a queue that is never ready, which would read as ahead after half a turn.
+    /// Raises the times and floors that are far behind, because a new age has begun. Otherwise the
+    /// time of a queue that is never ready would stay as it is. After half a turn it would read as
+    /// ahead.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -159,10 +161,11 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // A pick may come at any point here, if the slot's last queue has left the slot in the
-        // ready set. A pick that charges the new time has read the new estimate, and one that has
-        // read the new number charges the new time. If the processor reorders the accesses, one
-        // pick may charge the new queue the old estimate, and not take it back.
+        // A pick may come between these steps, if the slot's last queue has left the slot in the
+        // ready set. Because of their order, a pick that charges the new time has read the new
+        // estimate. A pick that has read the new number charges the new time. But if the processor
+        // reorders the accesses, one pick may charge the new queue the old estimate, and not take
+        // it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -170,8 +173,9 @@ impl Policy for WeightedFair {
         self.is_less(slot);
     }
 
-    /// Scales the queue's lead with its weight, including the charges for leases under way.
-    /// `served` takes those charges back at the later weight, so the two cancel out.
+    /// Scales the queue's lead over `now` by the old weight over the new. The lead includes the
+    /// charges for leases under way. `served` takes those charges back at the later weight, so the
+    /// two cancel out.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -284,8 +288,8 @@ fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
-/// Returns the note of a pick: its start, the number of the queue, and the nanoseconds of the
-/// charge. Units would depend on the weight, which may change.
+/// Returns the note of a pick: its start, the number of the queue, and the charge. The charge is in
+/// nanoseconds, because units would depend on the weight, which may change.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)
 }
@@ -296,7 +300,7 @@ fn charged_by(pick: Pick) -> (u16, u64) {
 }
 
 /// Returns the charge in advance, in units. The charge is at least one, so that not all threads
-/// pick the same queue. For a task that was not picked, the charge is zero.
+/// pick the same queue. For a task that was not picked, `nanos` is zero, and so is the charge.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }

@@ -13,7 +13,7 @@ use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, 
 use core::future::Future;
 
 impl Queue {
-    /// Spawns a future: a task of this queue polls it, and each wake adds another such task. See
+    /// Spawns a future: a job of this queue polls it, and each wake adds another such job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
     /// The future counts as one task of the queue until it ends, and its polls are charged to the
@@ -38,7 +38,7 @@ impl Queue {
 }
 
 /// Puts the jobs that poll a queue's futures into the queue. Refuses futures as the queue refuses
-/// tasks, but no job of an accepted future.
+/// tasks, but accepts each job of an accepted future.
 pub(crate) struct Polls {
     pub(crate) queue: LineRef,
     pub(crate) id: ExecutorId,

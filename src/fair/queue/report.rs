@@ -13,8 +13,9 @@ use core::time::Duration;
 ///
 /// The numbers are read one after the other, and are exact while no task of the queue runs. A lease
 /// updates them at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue
-/// with a [capacity](crate::fair::QueueBuilder::capacity), they are updated before the handle of a
-/// task reports the task done.
+/// with a [capacity](crate::fair::QueueBuilder::capacity), the numbers of pending and ended tasks
+/// are updated before the handle of a task reports the task done. Only the panic of a task is
+/// counted later.
 ///
 /// # Examples
 ///
@@ -40,8 +41,8 @@ pub struct QueueMetrics {
     /// Tasks that the queue has refused.
     pub refused: u64,
     /// Accepted tasks that have not ended, including those that run. A queue with a capacity of
-    /// 1,024 or more, such as the default, counts ended tasks in batches. Then the number may be too
-    /// high, by up to 64 for each lease.
+    /// 1,024 or more, such as the default, counts ended tasks in batches. Then the number may be
+    /// too high, by up to 64 for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
@@ -54,8 +55,9 @@ pub struct QueueMetrics {
     pub cancelled: u64,
     /// Jobs whose task was run or cancelled through its handle before a server reached them.
     pub tombstones: u64,
-    /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. A task that a
-    /// task of the same queue waits for runs in that task's place, and does not count.
+    /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. A task for
+    /// which another task of the same queue waits runs in the waiting task's place, and does not
+    /// count.
     pub inlined: u64,
     /// How many times the queue has polled its futures. Each future counts as one task.
     pub poll_count: u64,

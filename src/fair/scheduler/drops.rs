@@ -75,8 +75,8 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     panics.take(|| drop(job));
 }
 
-/// Sweeps a tombstone of a queue with a capacity. If the thread that ended the task has left it in
-/// the count, takes it off the count.
+/// Sweeps a tombstone of a queue with a capacity. If the thread that ended the task has left the
+/// task in the count, takes it off.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);
@@ -89,7 +89,7 @@ pub(crate) fn sweep(line: &Line, task: &AnyTask) {
 /// Drops the queue's futures, because the queue was cancelled or the executor has ended. Returns
 /// how many of them this call has ended.
 pub(crate) fn end_futures(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
-    // A future whose job is queued ends when that job is dropped.
+    // A future whose job is queued is not among these. It ends when that job is dropped.
     let is_ended = |task: &&AnyTask| {
         // A destructor or a waker may panic; the task has ended all the same.
         let cancelled = panics.take(|| task.cancel(by.clone()));

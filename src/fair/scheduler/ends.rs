@@ -80,8 +80,9 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     closes
 }
 
-/// Cancels the token that reports the queue's end, since the queue is over or cancelled, or its
-/// executor has ended. In the first two cases the caller keeps the slot from getting another queue.
+/// Cancels the token that reports the queue's end. The queue is cancelled, or closed without a task
+/// left, or its executor has ended. In the first two cases the caller keeps the slot from getting
+/// another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);
@@ -99,8 +100,8 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
     line.reason().or_else(|| scheduler.below.end_reason())
 }
 
-/// Cancels the queue, and returns how many tasks this call has dropped. No task begins after the
-/// return. The caller has a hold or a handle.
+/// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
+/// task already may still begin it. The caller has a hold or a handle.
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
     // This call may end the last task. Only the end of the last lease or hold notifies the threads
     // that wait until the queue is idle, so this call takes a hold.
@@ -123,9 +124,10 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
 /// Drops the queued tasks of all queues, because no thread will run them any more.
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
-    // A lease that ends meanwhile asks for a ticket. The executor refuses the ticket, and this
-    // function is called again on this thread. The guard ends that recursion. The tasks that are
-    // then queued are dropped by the second round, or by the thread that pushes them.
+    // `cancel_each` ends leases, and each end may ask for a ticket. The executor refuses the
+    // ticket, and this function is called again on this thread. `CANCELLING` ends that recursion.
+    // Tasks that are queued then are dropped by the second round of `cancel_each`, or by the thread
+    // that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         cancel_each(scheduler);
@@ -137,7 +139,7 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds its queue out of the ready set, and
     // looks after the task itself. While one member is taken out of the set, a leaving ticket may
-    // miss other members of the same group. The second round drops their tasks.
+    // miss other members of the same group. So there is a second round, which drops their tasks.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -175,8 +177,9 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     if line.life.let_go().is_over_now() {
         reclaim(scheduler, line);
     } else {
-        // Another thread may by now have made the queue over, and the slot may have another queue.
-        // `changed` is right for any queue. The queue may have been paused until now.
+        // The queue may have been paused until now, and be ready. If another thread has made the
+        // queue over meanwhile, the slot may have another queue. `changed` does no harm to that
+        // one.
         changed(scheduler, line);
     }
 }

@@ -39,8 +39,9 @@ impl TicketJob {
     fn run(mut self) {
         if let Some(scheduler) = self.0.take() {
             if !leave_to_submitter(&scheduler.below) {
-                // The outer frame may be submitting this very ticket. It is hidden from the tasks
-                // that run now, so that they may submit to this scheduler.
+                // A frame further up the stack may be submitting this very ticket.
+                // `beside_submissions` hides that frame from the tasks that run now, so that they
+                // may submit to this scheduler.
                 if is_submitting(&scheduler.below) {
                     scheduler.below.note_run_at_once();
                 }
@@ -54,8 +55,9 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` leaves the queued tasks to a thread that guards a ticket. If the executor
-            // is cancelled, that thread may be blocked, and wait for these very tasks.
+            // While a thread guards a ticket, `dropped` returns `false`, and the queued tasks are
+            // left to that thread. But if the executor is cancelled, the thread may be blocked, and
+            // wait for these very tasks.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -77,8 +79,8 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, another thread runs the
-/// tasks that waited for it. This thread runs none of them: it may hold locks that they take, and
-/// may be in a destructor.
+/// tasks that waited for it. This thread may hold locks that these tasks take, and may be in a
+/// destructor. So it runs none of them, unless no thread can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -92,7 +94,8 @@ pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
 /// ticket off the count.
 #[cold]
 fn stand_in(scheduler: &Arc<Scheduler>) {
-    // A submitter that relied on the ticket has shown its queue, or sees that the ticket is gone.
+    // A submitter sees that the ticket is gone, or this thread sees the submitter's queue in the
+    // set.
     LOOK.fence();
     if scheduler.tickets.are_none() && scheduler.queues.tiers.has_some() {
         serve_elsewhere(scheduler);
@@ -103,7 +106,7 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
 /// started, this thread serves them. The caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // A started thread that has not begun takes this lock later, and then sees the queue.
+    // If a started thread has not begun, it takes this lock later, and then sees the queue.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }

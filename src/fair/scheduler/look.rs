@@ -1,4 +1,4 @@
-//! Makes sure that a queue is served which a change may have made ready (I4).
+//! Makes sure that a queue is served after a change that may have made it ready (I4).
 
 use super::Scheduler;
 use super::hand_over::{HandOver, ensure_ticket};

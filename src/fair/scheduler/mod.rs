@@ -1,6 +1,7 @@
 //! The scheduler itself, below the handles of its queues.
 //!
-//! Each of these files calls only those above it. `hand_over.rs` has the one exception.
+//! Each of these files calls only those above it in the table. `hand_over.rs` has the one
+//! exception.
 //!
 //! | | |
 //! |---|---|

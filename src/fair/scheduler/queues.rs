@@ -53,7 +53,8 @@ impl Queues {
         true
     }
 
-    /// Takes a queue that has no place for a lease out of the ready set, then looks again.
+    /// Takes a queue that has no place for a lease out of the ready set. Adds it again if it is
+    /// ready by then.
     pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.show(line);
@@ -85,8 +86,9 @@ impl Queues {
     }
 
     /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
-    /// steps the higher weight is in force. So a pick or a lease in between is wrong by at most its
-    /// own charge at the new weight. The lower weight could multiply that error by from/to.
+    /// steps the higher of the weights is in force. So a pick or a lease in between is charged
+    /// wrongly by at most its own charge at the new weight. With the lower weight in force, that
+    /// error could be from/to times as large.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {
@@ -99,8 +101,8 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // Another thread may have set the weight meanwhile. Together, the two calls report the
-        // change from the first weight to the last.
+        // Another thread may have set the weight meanwhile. Then the two calls together report the
+        // change from that weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

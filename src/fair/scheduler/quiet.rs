@@ -1,5 +1,5 @@
 //! Waits until no task is pending. `end_lease` notifies the waiting threads. No ticket serves a
-//! paused queue, so `sweep_is_due` notifies them too, and they sweep it.
+//! paused queue, so `sweep_is_due` notifies them too, and they sweep it (`line/sweeps.rs`).
 
 use super::Scheduler;
 use super::drops::sweep_job;
@@ -23,7 +23,7 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
         swept.into_iter().for_each(|entry| sweep_job(panics, line, entry.job));
         end_lease(scheduler, line);
         if is_pushing {
-            // A thread is about to end the push of the only job.
+            // Perhaps the only job is still being pushed: lets the pushing thread go on.
             give_way();
         }
     }
@@ -34,7 +34,7 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 pub(crate) fn sweep_is_due(line: &Line) {
     // Of two threads that pause the queue, leave a job or begin to wait, one sees the other.
     LOOK.fence();
-    // If it may not be swept, the end of the last lease, or the next pause, wakes them.
+    // If the queue may not be swept, the end of the last lease, or the next pause, wakes them.
     if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();

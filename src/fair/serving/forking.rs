@@ -60,8 +60,8 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     }
 }
 
-/// The context of a closure on a stack. The context may be dropped because of a panic, so a panic
-/// of its destructor ends here.
+/// The context of a closure on a stack. It may be dropped during a panic, so a panic of its own
+/// destructor is caught.
 pub(crate) struct HalfContext(Option<Captured>);
 
 impl HalfContext {

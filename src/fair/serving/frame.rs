@@ -21,15 +21,16 @@ pub(crate) struct Serving {
     home: Option<ExecutorId>,
     /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// The nanoseconds of the frame in which the thread did not serve the queue. The thread ran
-    /// tasks of other queues, or slept while other threads ran the queue's forks.
+    /// The nanoseconds of the frame in which the thread did not serve the queue. It then ran tasks
+    /// of other queues, or slept while other threads ran the queue's forks.
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
-    /// The pick that began the frame, until the policy is first told of its service.
+    /// The pick for the policy's next report: at first the one that began the frame, then one
+    /// without a note.
     pick: Cell<Pick>,
-    /// How many *strangers*, jobs unrelated to the task below them, ran on this thread when the
-    /// frame began.
+    /// How many *strangers* ran on this thread when the frame began: jobs unrelated to the task
+    /// below them on the stack.
     strangers: usize,
     pub(crate) owner: Owner,
     /// A handle of the queue, once the task has asked for one. `None` if the user has none left.
@@ -145,7 +146,7 @@ pub(crate) fn charging(
         queue: OnceCell::new(),
     };
     let outer = SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null());
-    // A destructor or a waker may panic.
+    // Restores the outer frame even if a destructor or a waker panics.
     let back = Finally(|| _ = SERVING.try_with(|it| it.set(outer)));
     let end = f();
     drop(back);
@@ -154,8 +155,8 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // If this scheduler runs over the outer frame's queue, this work is that queue's work. If
-        // not, the outer queue was not served during it.
+        // If this scheduler runs over the outer frame's queue, this work is also that queue's work.
+        // If not, the outer queue was not served meanwhile.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {

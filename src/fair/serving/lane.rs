@@ -1,7 +1,7 @@
 //! The lane of a lease, in which futures that have woken themselves wait for their next poll.
 //!
-//! The lease runs them by turns with the jobs of the injector, so neither waits for all of the
-//! others. While the lease runs a job, whatever waits in its lane can be stolen.
+//! The lease runs them by turns with the jobs of the injector, so neither kind waits for all of the
+//! other kind. While the lease runs a job, the futures in its lane can be stolen.
 
 use crate::deque::Worker;
 use crate::fair::LOOK;
@@ -17,10 +17,10 @@ use crate::task::{AnyTask, Job};
 pub(crate) struct Lane<'a> {
     scheduler: &'a Arc<Scheduler>,
     line: &'a Line,
-    /// The lease has a lane once it has needed one.
+    /// The lane, once the lease has needed one.
     own: Option<Worker<AnyTask>>,
-    /// Whether the lease may have a lane. A lease of one task takes from the injector alone, and a
-    /// scheduler that measures waits notes the time of each push there.
+    /// Whether the lease may have a lane. A lease of one task has none. A scheduler that measures
+    /// waits uses the injector, where it notes the time of each push.
     is_allowed: bool,
     is_own_turn: bool,
 }
@@ -33,14 +33,14 @@ impl<'a> Lane<'a> {
         Lane { scheduler, line, own, is_allowed, is_own_turn: false }
     }
 
-    /// Returns whether this task is polled here for as long as it yields. An ordered queue runs its
-    /// jobs in the order of its injector.
+    /// Returns whether this task is polled here for as long as it yields. An ordered queue polls
+    /// none here: it runs its jobs in the order of its injector.
     #[inline(always)]
     pub(crate) fn is_for(&self, task: &AnyTask) -> bool {
         task.may_yield() && self.is_allowed && self.line.limit() > 1
     }
 
-    /// Keeps a future that has yielded, with the reference of its next job.
+    /// Keeps a future that has yielded, for its next poll. `task` is the reference for that poll.
     #[inline(always)]
     pub(crate) fn keep(&mut self, task: AnyTask) {
         match &self.own {
@@ -61,8 +61,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Takes the oldest future of the lane. Leaves every second turn to the jobs of the injector, and
-    /// each turn to forks.
+    /// Takes the oldest future of the lane. Takes none if the queue has a fork, nor at every second
+    /// turn if the injector has a job.
     #[inline(always)]
     pub(crate) fn next_yielded(&mut self) -> Option<AnyTask> {
         let own = self.own.as_ref()?;
@@ -87,7 +87,8 @@ impl<'a> Lane<'a> {
         next
     }
 
-    /// Makes sure that others serve what waits in the lane (I4), or drops it if the queue is over.
+    /// Makes sure that other threads serve the futures in the lane (I4). Drops the queue's jobs if
+    /// the queue is cancelled or the executor has ended.
     #[inline(always)]
     fn look_after(&self) {
         if self.own.as_ref().is_some_and(|it| !it.is_empty()) {
@@ -97,7 +98,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Drops the queue's jobs if the queue is over. The caller has fenced, as for [`cause_to_drop`].
+    /// Drops the queue's jobs if [`cause_to_drop`] says so. The caller has fenced for it.
     #[inline(always)]
     fn drop_if_over(&self) {
         if let Some(cause) = cause_to_drop(self.scheduler, self.line) {
@@ -105,7 +106,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Ends the lease's use of its lane, and leaves what waits there to others.
+    /// Gives the lane back, with its futures, for the queue's other servers.
     pub(crate) fn end(mut self) {
         self.look_after();
         if let Some((yields, own)) = self.line.yields.get().zip(self.own.take()) {

@@ -1,5 +1,5 @@
 //! A *lease*: a thread runs tasks of one queue for up to a quantum. A ticket's turn calls `run`. A
-//! thread that waits for a task of an ordered queue calls `run_up_to`.
+//! thread that waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`.
 
 use super::frame::{Charge, Serving, serving};
 use super::lane::Lane;
@@ -22,13 +22,14 @@ use core::mem;
 use core::time::Duration;
 
 /// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. An
-/// update for each task would move the word between the threads that spawn and serve.
+/// update for each task would move the life word back and forth between threads that spawn and
+/// threads that serve.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
-/// A lease updates a queue with less capacity than this after each task, because a thread may wait
-/// for room.
+/// With less capacity than this, a queue's count is updated after each task, because a thread may
+/// wait for room.
 const ROOMY: u64 = 1024;
-/// How many jobs a lease sweeps without running a task before it reads the clock.
+/// A lease reads the clock after each task, and after this many jobs that did not run.
 const SWEEP: u64 = 32;
 /// A clock that goes back by more than this many nanoseconds has begun anew.
 const ANEW: u64 = 1_000_000;
@@ -96,7 +97,8 @@ impl Progress {
     }
 
     /// Adds the sums since the last update to the queue's counters, and returns the queue's state.
-    /// A thread that waits for an idle queue waits for the end of the lease, and so sees the sums.
+    /// A thread that waits until the queue is idle waits for the end of the lease, and so sees the
+    /// sums.
     fn tell(&mut self, line: &Line) -> Look {
         let counters = &line.counters;
         let away = Serving::of(line).map_or(self.away, Serving::away);
@@ -276,8 +278,8 @@ fn run_job(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Polls a future that has yielded in this lease. By itself, because the words of a job would be
-/// stored and then loaded in pairs, which waits for the stores.
+/// Polls a future from the lease's lane, without making a job of it. A job's words would be stored
+/// one by one and then loaded in pairs, and these loads wait for the stores.
 #[inline(always)]
 fn run_yielded(
     scheduler: &Scheduler,

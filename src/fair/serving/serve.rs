@@ -56,7 +56,7 @@ impl HandOver for Scheduler {
     }
 }
 
-/// Submits another ticket, if there may be one more and this lease is not all the work.
+/// Submits another ticket, if one more is allowed and there is work beside this lease.
 #[inline]
 fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     let queues = &scheduler.queues;
@@ -68,8 +68,8 @@ fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     }
 }
 
-/// Picks the next queue, begins a lease on it, and takes a fork or else its oldest task. Returns
-/// `None` if no queue has a task that the reservations allow.
+/// Picks the next queue, begins a lease on it, and takes the lease's first job. Returns `None` if
+/// no queue has a task that the reservations allow.
 #[inline]
 fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
     let queues = &scheduler.queues;
@@ -89,8 +89,9 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         queues.tiers.reserves.release(tier.rank);
         if is_begun {
             end_lease(scheduler, line);
-            // An incomplete push makes its queue look ready, so this thread lets the producer run.
-            // If this lease took the last place, `end_lease` has shown the queue again.
+            // An incomplete push makes its queue look ready. If this lease had the last place,
+            // `end_lease` has shown the queue again. So this thread lets the producer run before it
+            // picks.
             give_way();
         }
     }

@@ -1,31 +1,33 @@
 //! The jobs that a worker may run while it waits.
 //!
-//! A *service* is a job that a worker has taken from another worker, which waits for it. The job is
-//! a half of a `join`, or a job of a scope. While the service runs, the items that it spawns go to
-//! the end of the server's deque, and no other items do. So these items lie at or above the index
-//! at which the deque ended when the service began.
+//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
+//! waits. The worker that runs it is the *server*. While a service runs, the items that it spawns
+//! go to the end of the server's deque, and no other items do. So these items lie at or above the
+//! index at which the deque ended when the service began.
+//!
+//! A worker that waits is a *helper*. It may take these items while the service is open:
 //!
 //! ```text
-//!  worker that runs it                         worker that waits for it, or for what brought it about
-//!  ───────────────────                         ──────────────────────────────────────────────────────
-//!  1  wait, word: the service is open          a  word, wait: an open service of what we wait for
-//!  2  push what it brings about                b  look at the oldest item of the deque: not before its beginning?
-//!  3  word := 0                                c  word: as before? then claim the item
-//!  4  push what something else brings about
+//!  server                                  helper
+//!  ──────                                  ──────
+//!  1  write wait, then word: it is open    a  read word, then wait: an open service ends our wait
+//!  2  push items that the service spawns   b  look at the oldest item: at or above its beginning?
+//!  3  word := 0                            c  read word again: unchanged? then claim the item
+//!  4  push other items
 //!
 //!  Never: a helper takes an item that the server pushed after the service ended.
-//!  If b sees an item of 4, then c sees 3. If the claim succeeds, it takes the item that b saw.
+//!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! A worker that waits takes no stranger. A job of a scope that encloses the service is a stranger,
-//! unless the worker waits for that very scope. The job's kind says in how many services its scope
-//! began.
+//! A helper takes no stranger. A job of a scope that encloses the service is a stranger, unless the
+//! helper waits for that very scope. The job's kind tells in how many services its scope began.
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
-//! the thief for which its thief waits. A half or scope is made in some service of the worker that
-//! waits for it. The service that ends the half or scope names the wait that the outer service
-//! ends: it is *within* that wait. So a worker finds all jobs that were stolen from its thief, and
-//! from that thief's thieves, before any of them waits.
+//! the thief for which its thief waits. Each service names two waits. It ends the first: the wait
+//! for its half or scope. That half or scope was itself made in an outer service. The second is the
+//! wait that the outer service ends: the inner service is *within* that wait. So a helper finds all
+//! jobs that were stolen from its thief, and from that thief's thieves, even before any of these
+//! thieves waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -38,8 +40,8 @@ use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-/// Names a wait: the address of the half for which a worker waits, or of the kind of a scope's
-/// jobs.
+/// Names a wait by an address: that of the half, of the kind of the scope's jobs, or of the scope's
+/// job with a handle.
 pub(crate) type WaitId = usize;
 
 /// The id of a wait that is for neither a half nor a scope.
@@ -52,16 +54,17 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
 /// A service, as other workers see it.
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low half is the deque's index at which the service began. The high half is a number that
-    /// the worker's next services do not have. Zero if there is no service.
+    /// The low half is that of the deque's index at which the service began. The high half is a
+    /// number that the worker's next services do not have. The word is zero if no service is open.
     word: AtomicU64,
-    /// The wait that the service ends: that for the half or scope whose job the worker runs.
+    /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
-    /// The same of the service in which the half or scope was made; zero if there was none.
+    /// The wait that the outer service ends, inside which the half or scope was made. Zero if it
+    /// was made in no service.
     within: AtomicUsize,
 }
 
-/// The services of a worker, the outermost first.
+/// The *known* services of a worker: its outermost `KNOWN_SERVICES`, the outermost first.
 #[derive(Debug)]
 pub struct Services(pub(crate) [OpenService; KNOWN_SERVICES]);
 
@@ -75,8 +78,8 @@ impl Default for Services {
 pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
-    /// Asks the worker to offer the halves that it holds. With `raids`, takes the oldest half
-    /// instead, if `is_so` returns `true`.
+    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest of
+    /// them, if `is_so` returns `true`.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
@@ -84,15 +87,18 @@ pub(crate) trait Server<T> {
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// The services to visit: each a wait, and the view of the service that ends it.
+    /// The waits within which services are to be visited. Beside each, the index in `all` of the
+    /// service that ends it.
     next: Vec<(WaitId, Option<usize>)>,
 }
 
-/// Takes an item that an open service has spawned. Without `views`, the service is one that ends
-/// `wait`. With `views`, it may also end a wait within `wait`, at any depth. With `raids`, also
-/// takes a half that the service's worker holds. Without `raids`, asks the worker for its halves.
-/// `is_such` decides whether the item is taken. It gets the item's words, the wait that its service
-/// ends, and the number of the worker's services outside that service.
+/// Takes an item that an open service of another worker has spawned. `own` is the caller's
+/// services.
+///
+/// Without `views`, the service ends `wait`. With `views`, it may also end a wait within `wait`, at
+/// any depth. `is_such` decides whether an item is taken. It gets the item's words, the wait that
+/// the service ends, and the number of services around that service. If there is no such item, asks
+/// the worker to offer its halves. With `raids`, also takes one of them.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -124,8 +130,9 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // If a service on the path has ended, the memory of its half or scope may belong to a
-            // stranger now. So `take` checks that all are still open, from the innermost outwards.
+            // If a service on the path has ended, the memory of its half or scope may be used
+            // again. Then its wait id may name another wait. So `take` checks that all are still
+            // open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, raids, is_such, &is_so);
@@ -195,8 +202,8 @@ impl View {
     }
 
     /// Takes the oldest item of the worker's deque, if it was pushed while this service was open,
-    /// and `is_such` and `is_so` return `true`. Otherwise, with `raids`, takes a half that the
-    /// worker holds. Without `raids`, asks the worker to offer its halves.
+    /// and `is_such` and `is_so` return `true`. Otherwise asks the worker to offer the halves that
+    /// it holds. With `raids`, also takes one of them.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -209,7 +216,8 @@ impl View {
         let stolen = server.stealer().steal_some(|index, words| {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
-        // The worker's halves come from its innermost service, and so from each open service.
+        // The halves that the worker holds come from its innermost service, which is inside each
+        // other open service of the worker.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
@@ -247,7 +255,7 @@ impl Services {
         deque.take_back(index)
     }
 
-    /// Takes an item spawned by a service that ends a wait, or by a service within it.
+    /// Takes an item spawned by a service that ends a wait, or that ends a wait within that wait.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
         steal_from_servers(
             servers,

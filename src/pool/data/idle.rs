@@ -1,13 +1,14 @@
 //! Which workers search or sleep, and whether any of them is active.
 //!
 //! `activity` counts the active workers (I4), and how often a worker became active. A worker
-//! becomes active before it takes a job. Suppose that two reads show the same count and no active
-//! worker, and that the injector was empty in between. Then the pool was idle at that moment.
+//! becomes active before it takes a job. Suppose that two reads of `activity` are equal and show no
+//! active worker, and that all queues were empty in between. Then the pool was idle at that moment.
 //!
-//! A worker that finds no job sleeps in `searchers`. If enough others run, it sleeps in `spares`,
-//! where no job wakes it, and may leave after `keep_alive`. It sleeps only if enough others run even
-//! without it: else it takes the place of one that has stepped aside. One that steps aside later
-//! notifies a spare worker. So no two can leave one place empty.
+//! A worker that finds no job sleeps in `searchers`. If enough other workers run, it is *spare*: it
+//! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
+//! becomes spare first counts as resting, and then asks again whether enough others run. A worker
+//! that gives its place away first counts as not running, and then starts a thread or notifies a
+//! spare worker. So no two can leave one place empty.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -28,8 +29,8 @@ const AGAIN: u64 = 1 << 32;
 pub struct Idle {
     /// Notified of jobs. A worker dozes while it is prepared or asleep here.
     pub(crate) searchers: Searchers,
-    /// Notified if one worker less runs. Here sleeps a worker while enough others run. No job wakes
-    /// it.
+    /// A worker sleeps here while enough others run. Notified if one worker less runs, but not of
+    /// jobs.
     pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
     activity: CachePadded<AtomicU64>,
@@ -37,7 +38,7 @@ pub struct Idle {
     aside: AtomicUsize,
     /// Workers that sleep for `keep_alive`, and then go if there are too many.
     pub(crate) may_go: AtomicUsize,
-    /// Notified when the last active worker rests, and when a thread has gone.
+    /// Notified when the last active worker rests, when a thread has gone, and with `MISSED`.
     pub(crate) quiet: EventCount,
 }
 
@@ -81,11 +82,11 @@ impl Idle {
         self.searchers.notify_one();
     }
 
-    /// Notifies a spare worker that one worker less runs, and another of the jobs that this one
-    /// leaves.
+    /// Notifies a spare worker that one worker less runs, and a worker of the jobs that the former
+    /// may have left.
     pub fn notify_of_place(&self) {
         // Not `notify_one`, which would rely on a spare worker that searches. That worker may have
-        // counted the places before this one became free.
+        // counted the running workers before the place became free.
         self.spares.notify_many(1);
         self.notify_one();
     }
@@ -110,9 +111,9 @@ impl Idle {
         }
     }
 
-    /// Lets the worker sleep, unless it is needed. It is not active meanwhile (I4), even if this
-    /// panics. A worker that sleeps with a timeout counts in `may_go`. Returns whether the worker
-    /// was told to go on.
+    /// Lets the worker sleep, unless it is needed. The worker is not active meanwhile (I4), and is
+    /// active afterwards, even if this panics. A worker that sleeps with a timeout counts in
+    /// `may_go`. Returns whether the worker was told to go on.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -127,7 +128,8 @@ impl Idle {
             self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
             self.activate();
         });
-        // Only now, as other workers may have decided at the same moment that they are not needed.
+        // Asked only now, after `rest`: other workers may have decided at the same moment that they
+        // are not needed.
         if is_needed() {
             return (resting.cancel(), true);
         }
@@ -151,10 +153,10 @@ impl Idle {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Sleeps until `is_over` returns true, `take` returns a job, or an answer of `work` is true.
-    /// The first answer tells whether there is other work. The second tells whether the thread must
-    /// give its place away in any case. Each sleep lasts at most `timeout`. The argument of
-    /// `is_over` tells whether the thread has slept.
+    /// Sleeps until `is_over` returns true, `take` returns a job, or one of the two answers of
+    /// `work` is true. The first answer tells whether there is other work. The second tells whether
+    /// the thread must give its place away in any case. Each sleep lasts at most `timeout`. The
+    /// argument of `is_over` tells whether the thread has slept.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -167,8 +169,8 @@ impl Idle {
             if is_over(has_slept) {
                 return Some(Waited::Over);
             }
-            // `work` before `take`: a job that comes in between is then not reported as other work
-            // although `take` could return it.
+            // `work` before `take`: otherwise a job that comes in between would be reported as
+            // other work, although `take` could return it.
             let (is_some, goes_aside) = work();
             let job = take().map(Waited::Helps);
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
@@ -176,7 +178,7 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
         let (waited, search) = loop {
-            // A first look before `prepare`, which costs a system call. Often this look already
+            // A first look before `enter`, which may cost a system call. Often this look already
             // finds something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
@@ -209,7 +211,7 @@ impl Idle {
 
 /// One worker that dozes.
 const ONE: usize = 2;
-/// Since no worker dozed, all threads have executed a barrier.
+/// All threads have executed a barrier since the last moment at which no worker dozed.
 const BARRED: usize = 1;
 
 /// How many workers *doze*: they are about to prepare in `searchers`, are prepared, or sleep.
@@ -222,7 +224,7 @@ const BARRED: usize = 1;
 ///  ─────                                       ────────
 ///  1  word += ONE                              a  change something
 ///  2  ── DOZED heavy fence ──                  b  ── DOZED light fence ──
-///     `BARRED`: ── LOOK_AGAIN fence ──
+///     if `BARRED`: ── LOOK_AGAIN fence ──
 ///  3  look at everything                       c  read the word; zero: done
 ///  4  nothing: sleep                              otherwise: notify by `searchers`
 ///
@@ -230,7 +232,7 @@ const BARRED: usize = 1;
 /// ```
 #[derive(Debug)]
 pub(crate) struct Dozers {
-    /// The count, and `BARRED`. Zero if there is none.
+    /// The count of workers that doze, in steps of `ONE`, and `BARRED`. Zero if none dozes.
     word: AtomicUsize,
     barrier: Barrier,
 }
@@ -240,16 +242,17 @@ impl Dozers {
         Dozers { word: AtomicUsize::new(0), barrier: Barrier::asymmetric() }
     }
 
-    /// Returns whether a worker dozes. A change that was made before is seen by a worker that
-    /// dozes later.
+    /// Returns whether a worker dozes. If none does, a worker that dozes later sees the changes
+    /// that the caller made before this call.
     #[inline(always)]
     pub(crate) fn is_any(&self) -> bool {
         DOZED.light_fence(self.barrier);
         self.word.load(Relaxed) != 0 // Relaxed: DOZED orders it
     }
 
-    /// Makes each notifier see the caller's earlier writes, or the caller see the notifier's change.
     /// If notifiers do not fence, makes all threads execute a barrier, and returns `true`.
+    /// Afterwards each notifier sees the caller's earlier writes, or the caller sees the notifier's
+    /// change. If notifiers fence, the caller's own next fence has that effect.
     pub(crate) fn bar(&self) -> bool {
         let is_asymmetric = self.barrier.is_asymmetric();
         if is_asymmetric {
@@ -258,7 +261,8 @@ impl Dozers {
         is_asymmetric
     }
 
-    /// Lets this thread doze until the result is dropped. It prepares after this call.
+    /// Counts this thread as dozing until the result is dropped. The thread prepares after this
+    /// call.
     pub(crate) fn enter(&self) -> Doze<'_> {
         // Relaxed: the barrier, or else the fence of LOOK_AGAIN, orders it.
         let before = self.word.fetch_add(ONE, Relaxed);
@@ -280,7 +284,8 @@ impl Drop for Doze<'_> {
         let mut word = self.0.word.load(Relaxed); // Relaxed: only compared
         loop {
             let less = word - ONE;
-            // The next worker to doze alone needs a new barrier.
+            // If no worker dozes any more, `BARRED` goes too: the next worker to doze needs a new
+            // barrier.
             let next = if less == BARRED { 0 } else { less };
             // Relaxed, both: the worker looks again before it next sleeps.
             match self.0.word.compare_exchange(word, next, Relaxed, Relaxed) {

@@ -33,6 +33,7 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
+    /// How many threads the end of the pool waits for.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
     /// The token of the pool's end, cancelled when all threads have gone for good.
@@ -47,9 +48,9 @@ pub(crate) struct Crew {
     /// How many threads have been started, and have been neither discharged nor removed from their
     /// seats.
     pub(crate) alive: usize,
-    /// How many of these are in a blocking section.
+    /// How many of these block, or wait after they have given their places away.
     pub(crate) blocked: usize,
-    /// How many threads are wanted, without those in a blocking section.
+    /// How many threads are wanted, apart from those that count in `blocked`.
     pub(crate) target: usize,
     /// How many outside threads are workers for the length of a call.
     pub(crate) guests: usize,
@@ -114,7 +115,7 @@ impl Pool {
     }
 
     /// Returns whether this thread is one of the pool's, and so must not wait for the pool. A
-    /// thread that has stopped working counts until its storage is destroyed.
+    /// thread that has stopped working counts until its thread-locals are destroyed.
     pub(crate) fn is_own_thread(&self) -> bool {
         current::is_thread_of(self.id)
     }

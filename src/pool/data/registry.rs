@@ -15,8 +15,8 @@ use crossbeam_utils::CachePadded;
 
 /// The part of a worker that other threads see.
 pub(crate) struct Seat {
-    /// Set while the worker sleeps in a wait and other workers run in its place. When too few
-    /// workers run, another thread rings the sleeper's bell.
+    /// Set when the worker blocks, or sleeps in a wait, and another worker has its place. When too
+    /// few workers run, another thread clears this and rings the worker's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,
@@ -30,13 +30,14 @@ pub(crate) struct Seat {
     pub(crate) urgent: Injector<Job>,
     pub(crate) held: CachePadded<Held>,
     pub(crate) services: Services,
-    /// Wakes the worker while it waits for a half of a `join`, or for a scope.
+    /// Wakes the worker while it sleeps in a wait.
     pub(crate) bell: Waker,
     pub(crate) counters: Counters,
 }
 
 impl Seat {
-    /// Returns the queue for pinned jobs that the worker may run before its next job.
+    /// Returns the queue for jobs that are pinned to the worker, and that it need not run in its
+    /// waits. A worker that takes jobs only in its waits has to run them there.
     pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: under the lock of the crew.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
@@ -65,7 +66,7 @@ impl Registry {
         Registry(Snapshot::new(Vec::new()))
     }
 
-    /// Calls `look` with the seats, pinned meanwhile.
+    /// Calls `look` with the seats, which are not freed meanwhile.
     #[inline]
     pub(crate) fn with<R>(&self, look: impl FnOnce(&[Arc<Seat>]) -> R) -> R {
         self.0.with(|seats| look(seats))

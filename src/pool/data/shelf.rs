@@ -1,11 +1,11 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
-//! The deque of a thread that waits for something else can hide a job of a scope from the scope's
-//! owner. So before a worker gives its place away in a wait, it lays aside the jobs of others'
-//! scopes in its deque. It also lays aside all older jobs (`expose`). When the worker has helped,
-//! it lays aside the jobs that the help has left (`help`). Jobs of scopes go to the shelf.
-//! Other jobs go to the injector or, if that is closed, to the shelf too. If another thread spawns
-//! a job into a worker's scope, the job is put on the shelf at once.
+//! The deque of a worker that waits can hide a job of a scope from the scope's owner. So before a
+//! worker gives its place away in a wait, it lays aside the jobs of other workers' scopes in its
+//! deque. It also lays aside all jobs older than these (`expose`). After a waiting worker has
+//! helped, it lays aside the jobs that the help has left (`help`). Jobs of scopes go to the shelf.
+//! Other jobs go to the injector or, if that is closed, to the shelf too. If a thread that is no
+//! worker of the pool spawns into a worker's scope, the job is put on the shelf at once.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
 //! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's
@@ -33,7 +33,8 @@ impl Shelf {
         self.len.load(Relaxed)
     }
 
-    /// Puts a job on the shelf. Returns the waker of its scope's owner, if the owner waits.
+    /// Puts a job on the shelf. Returns the bell of the owner of the job's scope, if the owner
+    /// waits.
     pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);

@@ -1,9 +1,9 @@
 //! `join`: two closures, perhaps at the same time.
 //!
-//! The second half lies on the stack of its owner. While the first half runs, the owner holds the
-//! second ([`held`](crate::pool::frames::held)), or offers its job to thieves. If no thread has
-//! taken the job, the owner calls the closure like any other. That is the common case, and costs no
-//! allocation and no fence.
+//! The second half lies on the stack of its *owner*, the worker that calls `join`. While the first
+//! half runs, the owner holds the second ([`held`](crate::pool::frames::held)), or offers its job
+//! to thieves. If no thread has taken the job, the owner calls the closure like any other. That is
+//! the common case, and costs no allocation and no fence.
 
 use super::scope::Stays;
 use crate::pool::data::helping::wait_id_of;
@@ -78,7 +78,8 @@ impl<B: Second<R>, R: Send> Half<B, R> {
             }
             None => thread::catch(|| b.run_elsewhere()),
         };
-        // SAFETY: I8 — the owner reads the result after `DONE`; it is forgotten in the next line.
+        // SAFETY: I8 — the owner reads the place only after `DONE`. `result` is forgotten in the
+        // next line, so there is one copy.
         unsafe { this.result.put(&result) };
         mem::forget(result);
         // SAFETY: 1 — this thread has the half's job, and uses the frame no more.
@@ -104,9 +105,10 @@ impl ThreadPool {
     /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
     /// another worker has taken it meanwhile. A worker without work can take it at any time,
     /// whatever the first closure does. Then the caller waits for that worker, and helps it.
-    /// Meanwhile the caller runs only halves of joins and jobs of scopes within the second closure.
-    /// If there is only other work, another thread takes the caller's place until the wait ends, as
-    /// in [`blocking`](crate::pool::blocking). The pool then has up to
+    /// Meanwhile the caller runs only halves of joins and jobs of scopes within the second closure,
+    /// and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only other work,
+    /// another thread takes the caller's place until the wait ends, as in
+    /// [`blocking`](crate::pool::blocking). The pool then has up to
     /// [`max_threads`](crate::pool::Builder::max_threads). Allocates nothing, except in a wait that
     /// needs more memory than any earlier wait of its worker.
     ///
@@ -116,8 +118,8 @@ impl ThreadPool {
     ///
     /// # Panics
     ///
-    /// Once neither closure runs, resumes the panic of the first, or else of the second. If the
-    /// first panics, the second may be dropped unrun.
+    /// When neither closure runs any more, resumes the panic of the first, or else of the second.
+    /// If the first panics, the second may be dropped unrun.
     ///
     /// # Examples
     ///
@@ -212,13 +214,13 @@ impl Local {
         mem::forget(b);
         let held = &self.seat.held;
         // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
-        // before it, so the newest half is let go of first.
+        // before `a` does, so the newest half is let go of first.
         unsafe { held.hold((&raw const half).cast()) };
         if self.shared.idle.dozers.is_any() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
-        // Either no other thread has the half's job, or the half is `DONE` (I8).
+        // If the half is ours, no other thread has its job. Otherwise the half is `DONE` (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
         if is_ours {
             // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
@@ -238,11 +240,11 @@ impl Local {
         }
     }
 
-    /// Offers the half that was just held, if another worker asks or can find nothing else in this
-    /// deque. Otherwise the worker that takes the last item there asks for halves.
+    /// Offers the half that was just held, if another worker asks for halves or this deque is
+    /// empty. Otherwise the worker that takes the last item of the deque asks.
     ///
-    /// No panic may leave the frame of the half, so a guard ends the process. The guard is here,
-    /// since in `join` it would cost instructions.
+    /// A panic that would leave the frame of the half ends the process, by a guard. The guard is
+    /// here, since in `join` it would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -252,7 +254,8 @@ impl Local {
         mem::forget(stays);
     }
 
-    /// Returns whether a half is the owner's. Waits first if a thief has the half.
+    /// Returns whether a half is the owner's, to run or to drop. If a thief has the half, first
+    /// waits until the half's job has ended.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
         let (stays, held) = (Stays, &self.seat.held);

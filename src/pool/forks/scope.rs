@@ -1,9 +1,10 @@
 //! Jobs that borrow from the thread that waits for them.
 //!
-//! A scope lies on the stack of its *owner*, the thread that has opened it. The scope has the table
-//! of its jobs, whose address names the scope, and the count of unfinished jobs. A closure that
-//! captures at most two words lies in the deque. If a worker owns the scope, the first four larger
-//! closures of up to six words that it spawns lie with the scope. Other closures are boxed.
+//! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
+//! count of unfinished jobs and the table of its jobs' operations. The address of that table names
+//! the scope. A closure that captures at most two words lies in the deque. If a worker owns the
+//! scope, the first four larger closures of up to six words that it spawns lie with the scope.
+//! Other closures are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -38,8 +39,9 @@ impl ThreadPool {
     /// scope has ended.
     ///
     /// The jobs may borrow all values that outlive the call. A worker of this pool runs the jobs
-    /// that are still in its own deque. It then helps the workers that have taken the others, as in
-    /// [`join`](ThreadPool::join). It runs nothing else. Opening a scope allocates nothing.
+    /// that are still in its own deque. It then helps the workers that have taken the others.
+    /// Meanwhile it runs no other work, by the rule of [`join`](ThreadPool::join). Opening a scope
+    /// allocates nothing.
     ///
     /// # Panics
     ///
@@ -125,8 +127,8 @@ impl Drop for Stays {
 
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates once if
-    /// the closure captures more than two words. The first four closures of up to six words are
-    /// free of that, if the scope's owner spawns them and is a worker.
+    /// the closure captures more than two words. But the first four such closures of up to six
+    /// words need no allocation, if the scope's owner spawns them and is a worker.
     ///
     /// # Examples
     ///
@@ -203,7 +205,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 impl Core {
     /// Returns the wait that a job of the scope is within if this thread runs it. On the owner's
-    /// stack this is the wait of the scope's surroundings, elsewhere the scope itself.
+    /// thread this is the wait around the scope, elsewhere the wait for the scope.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }

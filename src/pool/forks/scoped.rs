@@ -1,13 +1,13 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation, with the closure, the result and a mark. The job or
-//! the handle takes the closure, whichever runs first. A job without a handle has no result, so it
-//! needs no allocation.
+//! The job and the handle share one allocation, with the closure, the result and a mark. Whichever
+//! comes first, the job or the handle, takes the closure and runs it. A job without a handle has no
+//! result, so it needs no allocation.
 //!
-//! If another thread runs the job, the wait for it has an id of its own (I9). So no other job of
-//! the scope runs in the wait. The scope keeps a panic until a `join` returns it. At its end the
-//! scope resumes a panic that no `join` has returned, as `std::thread::scope` does. A handle may be
-//! forgotten without harm, since the scope does not rely on it.
+//! If another thread runs the job, `join` waits under an id of the job's own (I9). So no other job
+//! of the scope runs in that wait. The scope keeps a panic until a `join` returns it. At its end
+//! the scope resumes a panic that no `join` has returned, as `std::thread::scope` does. A handle
+//! may be forgotten without harm, since the scope does not rely on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -42,7 +42,8 @@ struct ScopedState<F, T> {
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// The closure has run. Its result is here until the handle takes it; the scope has any error.
+    /// The closure has run, or never will. A result is here until the handle takes it; an error is
+    /// with the scope.
     Done(Option<T>),
 }
 
@@ -205,14 +206,15 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Waits for the job, and returns the result of its closure.
     ///
     /// A worker of the pool runs the closure itself if it has not begun. If the closure already
-    /// runs elsewhere, the worker helps, as in [`ThreadPool::join`]. The worker runs nothing else.
+    /// runs elsewhere, the worker helps. Meanwhile it runs no other work, by the rule of
+    /// [`ThreadPool::join`].
     ///
     /// # Errors
     ///
     /// - The panic of the closure, as [`std::thread::ScopedJoinHandle::join`] returns it. The scope
     ///   then does not resume it.
     /// - An error that [`is_cancelled`](JoinError::is_cancelled), if
-    ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job. Also if a
+    ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
     ///   [token](ThreadPool::scope_with) was cancelled before the job began. The scope then does
     ///   not panic because of this job.
     /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half

@@ -1,5 +1,5 @@
-//! A closure of three words, with captures of at most two words. Larger captures lie in a room on a
-//! stack, or else in a box.
+//! `Closure`, which has three words: a table, and captures of at most two words. Larger captures
+//! lie in a room on a stack, or else in a box.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;
@@ -26,8 +26,8 @@ pub(crate) struct Room {
 
 type Captures = [usize; 6];
 
-// SAFETY: I10 — one thread calls `put` and writes a place. Then the thread that has the closure, or
-// a queue's job of it, uses the place. Both are `Send`.
+// SAFETY: I10 — only one thread calls `put`, which writes a place. Afterwards only the thread that
+// has the closure, or a queue's job that holds it, uses the place. Closures are `Send`.
 unsafe impl Sync for Room {}
 
 impl Default for Room {
@@ -44,7 +44,7 @@ impl Room {
     ///
     /// # Safety
     ///
-    /// 1. No other thread calls this.
+    /// 1. No other thread calls this for the same room.
     #[inline]
     pub(crate) unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
         let used = self.used.load(Relaxed); // Relaxed: 1
@@ -107,7 +107,8 @@ struct Placed<F>(*mut F);
 impl<F: FnOnce()> Placed<F> {
     fn run(self) {
         let place = ManuallyDrop::new(self).0;
-        // SAFETY: I10 — the place holds the closure of these words, which are not used afterwards.
+        // SAFETY: I10 — the place holds the closure. `self` is consumed without its drop, so no
+        // other call reads the place.
         let f = unsafe { place.read() };
         f();
     }

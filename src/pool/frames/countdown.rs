@@ -1,5 +1,4 @@
-//! How many jobs of a scope have not ended, counted without a locked instruction by the scope's
-//! owner.
+//! How many jobs of a scope have not ended. The scope's owner counts without a locked instruction.
 //!
 //! The owner's thread counts the jobs that it spawns and runs in a word of its own. When it asks
 //! whether all jobs have ended, it adds that word to the common word. Until then the common word
@@ -42,7 +41,7 @@ impl Countdown {
 
     /// Counts one more job, spawned by another thread.
     pub fn add(&self) {
-        // Relaxed: the caller runs such a job, or knows that the owner does not wait yet.
+        // Relaxed: the caller runs a job of the scope, or knows that the owner does not wait yet.
         self.common.fetch_add(ONE, Relaxed);
     }
 
@@ -52,7 +51,8 @@ impl Countdown {
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed, here and below: only compared
         loop {
-            // Only the owner could spawn now, and an owner that spawns is not asleep.
+            // If this is the last job, only the owner could spawn another. An owner that spawns is
+            // not asleep, and needs no bell.
             let bell = (count == ONE | AWAITED).then(&bell);
             let less = count.wrapping_sub(ONE);
             match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {
@@ -62,7 +62,7 @@ impl Countdown {
         }
     }
 
-    /// Returns whether all jobs have ended, for the owner.
+    /// Returns whether all jobs have ended. Only the owner calls this.
     pub fn is_over(&self) -> bool {
         let own = self.own.load(Relaxed);
         if own != 0 {
@@ -72,7 +72,8 @@ impl Countdown {
         self.common.load(JOINED.acquire()) & !AWAITED == 0
     }
 
-    /// Asks for the bell from now on. The owner then looks again.
+    /// Makes `end` return the owner's bell when the last job ends. The owner looks again after this
+    /// call.
     pub fn call(&self) {
         self.common.fetch_or(AWAITED, Relaxed); // Relaxed: one word's changes have one order
     }

@@ -59,19 +59,19 @@ impl Failures {
         self.with(|it| it.dropped += 1);
     }
 
-    /// Takes a job off the count of dropped jobs, because its handle was told, or its closure has
-    /// run.
+    /// Takes a job off the count of dropped jobs: its handle was told of the drop, or its closure
+    /// has run.
     pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }
 
-    /// Notes the token's error for a job without a handle that does not begin.
+    /// Notes the token's error, which keeps a job without a handle from beginning.
     pub(crate) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// Ends a scope whose closure had this result: resumes the closure's panic, or else the first
-    /// panic of a job.
+    /// Ends a scope whose closure had this result. Resumes the closure's panic, or else the first
+    /// panic of a job. Returns an error if a job has not run.
     #[inline(always)]
     pub(crate) fn report<R>(&self, result: Result<R, thread::Payload>) -> Result<R, JoinError> {
         match (result, self.take_first()) {

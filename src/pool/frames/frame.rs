@@ -1,5 +1,6 @@
-//! The frame of a scope, on the stack of its owner. The owner has opened the scope, and waits for
-//! its jobs. A thread that has one of the jobs finds the frame through the job's kind.
+//! The frame of a scope. It lies on the stack of the scope's *owner*: the thread that has opened
+//! the scope, and that waits for its jobs. A thread that has one of the jobs finds the frame
+//! through the job's kind.
 
 use super::closure::{Closure, Room};
 use super::countdown::Countdown;
@@ -39,23 +40,23 @@ impl Core {
         self.job_of(None, Closure::new(f))
     }
 
-    /// Makes a job.
+    /// Makes a job on the owner's thread, which may put the closure into the room.
     ///
     /// # Safety
     ///
     /// 1. This thread is the owner, and a worker.
     #[inline]
     pub(crate) unsafe fn own_job<F: FnOnce() + Send>(&self, f: F) -> Job {
-        // SAFETY: 1 and I7 — only the owner uses the room. The room goes with the scope, which
-        // waits for the job.
+        // SAFETY: 1 and I7 — only the owner uses the room. The room is there as long as the scope,
+        // which waits for the job.
         let closure = unsafe { Closure::new_in(&self.room, f) };
         self.job_of(Some(self.depth), closure)
     }
 
     #[inline]
     fn job_of(&self, depth: Option<usize>, closure: Closure) -> Job {
-        // SAFETY: I7 — `scope` waits for the job before the kind, or any value that the closure
-        // borrows, goes. The kind is for closures.
+        // SAFETY: I7 — `scope` waits for the job, so the kind and the values that the closure
+        // borrows stay until then. The kind is for closures.
         unsafe { Job::scoped(&raw const self.kind, depth, closure) }
     }
 
@@ -82,8 +83,8 @@ pub(crate) fn is_of_worker(job: &Job) -> bool {
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
 }
 
-/// Returns whether a job belongs to a scope that this worker has opened, and whose jobs it runs in
-/// waits for inner scopes.
+/// Returns whether a job belongs to a scope that the worker `owner` has opened, and whose jobs it
+/// also runs in waits for inner scopes.
 pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     job.scope().is_some_and(|core| {
         // SAFETY: I7 — the scope waits for the job.

@@ -5,7 +5,8 @@
 //! first. It does so when another worker has asked for halves, and before it waits or blocks
 //! itself. It also does so while its deque is empty and another worker sleeps or is about to. If
 //! the owner offers nothing for a long time, a thief *raids* it: the thief takes the oldest half
-//! that the owner holds. During the raid the owner lets go of no half.
+//! that the owner holds. The owner *lets go* of a half by taking it off the list, to run or drop
+//! it itself. During a raid the owner lets go of no half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -20,10 +21,11 @@
 //!  Never: c misses 1, and 3 misses a.
 //! ```
 //!
-//! Halves are offered and taken oldest first, so in the list the older halves have marks and the
-//! newer halves have none. Only the owner changes `newest`, with one exception: a raider that
-//! leaves no half behind clears it. Before the frame of a half ends, the owner takes the half off
-//! the list, marked or not. Then the owner waits for the raider.
+//! A half that its owner no longer holds has a mark. Halves are offered and taken oldest first, so
+//! in the list the older halves have marks and the newer halves have none. Only the owner changes
+//! `newest`, with one exception: a raider that leaves no half behind clears it. Before the frame of
+//! a half ends, the owner takes the half off the list, marked or not. Then the owner waits until no
+//! raider is left.
 
 use crate::deque::Worker;
 use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO, STOCKED};
@@ -45,10 +47,10 @@ const CALLED: usize = 1 << 1;
 /// for both.
 const FENCED: usize = 1 << 2;
 
-/// The first mark of a half that its owner no longer holds. The half lies in the owner's deque, or
-/// a thief has taken it from there.
+/// The mark of a half that was offered. The half lies in the owner's deque, or a thief has taken it
+/// from there.
 pub(crate) const OFFERED: usize = 1;
-/// A raider has taken it.
+/// The mark of a half that a raider has taken.
 pub(crate) const TAKEN: usize = 2;
 pub(crate) const RUNNING: usize = 3;
 /// A thief runs the half, and the owner sleeps until the thief is done.
@@ -75,8 +77,8 @@ pub struct Link {
     index: Cell<MaybeUninit<Index>>,
     /// The bell that wakes the owner. Set once the owner no longer holds the half.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// The wait that the owner served when it made the half. Set once the owner no longer holds the
-    /// half.
+    /// The wait that the owner's service around the half ends; zero if there is no such service.
+    /// Set once the owner no longer holds the half.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -97,14 +99,14 @@ impl Link {
     /// Returns the mark, or zero while the half is held.
     #[inline(always)]
     pub(crate) fn mark(&self) -> usize {
-        mark_of(self.state.load(Relaxed)) // Relaxed: a half that may have ended is read elsewhere
+        mark_of(self.state.load(Relaxed)) // Relaxed: `is_over` reads the end of a half
     }
 
     pub(crate) fn set_mark(&self, mark: usize) {
         self.state.store(marked(mark), Relaxed); // Relaxed: it publishes nothing
     }
 
-    /// Returns where it is in the deque.
+    /// Returns the half's index in the owner's deque.
     ///
     /// # Safety
     ///
@@ -114,7 +116,8 @@ impl Link {
         unsafe { self.index.get().assume_init() }
     }
 
-    /// Returns the wait of the owner's service in which the half was made.
+    /// Returns the wait that the owner's service around the half ends; zero if there is no such
+    /// service.
     ///
     /// # Safety
     ///
@@ -142,7 +145,7 @@ impl Link {
         }
     }
 
-    /// Returns whether the half has ended. For the owner that waits.
+    /// Returns whether the half has ended. The owner calls this when it waits.
     pub fn is_over(&self) -> bool {
         mark_of(self.state.load(JOINED.acquire())) >= DONE
     }
@@ -269,8 +272,8 @@ impl Held {
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half that the owner holds, if `look` returns the wait of the owner's
-    /// service. During the call the owner lets go of no half.
+    /// Takes the oldest half that the owner holds, unless `look` returns `None`. `look` returns the
+    /// wait that the owner's innermost service ends. During the call the owner lets go of no half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
@@ -343,7 +346,7 @@ impl Link {
         Link::new(&StackKind { run: nothing, give_back: nothing })
     }
 
-    /// Runs it on the thread that has taken it.
+    /// Runs `f` in the half's stead, on the thread that has taken the half.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! Futures of pools.
+//! How pools spawn futures and queue their polls.
 
 use super::locked::{self, LockedPool};
 use super::{PoolHandle, ThreadPool};
@@ -18,11 +18,11 @@ impl ThreadPool {
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
     /// The future does not keep the pool open. The thread that calls
-    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once. If
-    /// another thread is just polling, waking or stealing a future, that thread drops it a little
-    /// later. If the pool ends in another way, it still polls the futures whose jobs it has
-    /// accepted. It drops a future that is woken later. It drops the rest when its last thread
-    /// goes.
+    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once.
+    /// But a future that another thread is polling, waking or stealing is dropped by that thread, a
+    /// little later. If the pool ends in another way, it still polls the futures whose jobs it has
+    /// accepted. A future that is woken later is dropped then. The others are dropped when the
+    /// pool's last thread goes.
     ///
     /// # Examples
     ///
@@ -46,8 +46,8 @@ impl LockedPool {
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// The future does not keep the pool open. A [`ThreadPool`](crate::ThreadPool::spawn_future)
-    /// says when the pool drops it.
+    /// The future does not keep the pool open.
+    /// [`ThreadPool::spawn_future`](crate::ThreadPool::spawn_future) says when the pool drops it.
     ///
     /// # Examples
     ///
@@ -94,8 +94,8 @@ impl Polling for Entrance {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-        // Made again, so that its words are in registers. A job that was just read from memory
-        // would be loaded in pairs, which waits for the stores.
+        // The job is made again, so that its words are in registers. The words of a job that was
+        // just stored would be loaded in pairs, which waits for the stores.
         let submitted = match job.into_task() {
             // In the deque the job would be the newest again, before all jobs that wait there.
             Ok(task) if is_last => Pool::accept_yielded(&self.0, task),

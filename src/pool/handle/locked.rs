@@ -22,8 +22,8 @@ use std::io;
 ///
 /// `LockedPool` is the baseline that a better pool has to beat, and the oracle with which it has to
 /// agree. A job that panics is counted, and the pool lives on. Dropping the pool is
-/// [`shutdown`](Self::shutdown) and waits for the threads. A worker that drops its own pool does
-/// not wait. The threads then leave when all accepted jobs have run.
+/// [`shutdown`](Self::shutdown) and waits for the threads. But a worker that drops its own pool
+/// does not wait, and the threads leave when all accepted jobs have run.
 ///
 /// # Examples
 ///

@@ -30,12 +30,12 @@ pub struct PoolMetrics {
     /// How many threads let other threads take their places. Such a thread waits, or is in a
     /// section marked by [`blocking`](crate::pool::blocking).
     pub num_blocked: usize,
-    /// Jobs that are in no worker's deque.
+    /// Jobs in the queues that all workers share.
     pub global_queue_depth: usize,
     /// How many detached jobs and hooks have panicked.
     pub panic_count: usize,
-    /// An entry for each live thread and each guest. Another, of index `None`, stands for all
-    /// threads that have gone.
+    /// An entry for each live thread and each guest. One more entry, of index `None`, stands for
+    /// all threads that have gone.
     pub workers: Vec<WorkerMetrics>,
 }
 

@@ -22,12 +22,12 @@ use std::io;
 /// Threads that each have a deque of their own and steal from each other.
 ///
 /// A job's spawns go to the deque of the worker that runs it. That worker runs the newest first,
-/// and a worker without a job steals the oldest. Spawns of other threads are queued, first in,
-/// first out.
+/// and a worker without a job steals the oldest. Spawns of threads outside the pool are queued,
+/// first in, first out.
 ///
 /// Clones are handles of the same pool. Dropping the last handle is
-/// [`shutdown(Drain)`](Self::shutdown) and waits for the threads. A worker that drops the last
-/// handle does not wait. The threads then leave when all accepted jobs have run.
+/// [`shutdown(Drain)`](Self::shutdown) and waits for the threads. But a worker that drops it does
+/// not wait, and the threads leave when all accepted jobs have run.
 ///
 /// # Progress
 ///
@@ -43,9 +43,9 @@ use std::io;
 ///   yielded on this worker, every second such turn begins with one of them.
 /// - Every 976th turn begins with the oldest job of a random worker, perhaps of this one.
 ///
-/// A future that wakes itself while it is polled has *yielded*. It waits until the worker's deque is
-/// empty, behind the worker's earlier such futures. Of the turns that find the deque empty, one in
-/// eight begins with up to 32 jobs from outside.
+/// A future that wakes itself while it is polled has *yielded*. It waits until the worker's deque
+/// is empty, behind the futures that have yielded there before. Of the turns that find the deque
+/// empty, one in eight begins with up to 32 jobs from outside.
 ///
 /// # Examples
 ///
@@ -158,8 +158,8 @@ impl ThreadPool {
         self.execute(Flow::job(self.shared().settings.context.as_ref(), f))
     }
 
-    /// Spawns several closures without handles, and decides once which workers to wake. If the
-    /// iterator panics, the closures that it returned before run all the same.
+    /// Spawns several closures without handles, and decides once how many workers to wake. If the
+    /// iterator panics, the closures that it has returned before are run all the same.
     ///
     /// # Errors
     ///
@@ -325,8 +325,8 @@ impl Pool {
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Returns the worker that this thread is, if it is one of this pool. The thread's jobs go into
-    /// that worker's deque. Returns `None` on any other thread, whose jobs go into the injector. An
+    /// Returns where the jobs of this thread go: into the deque of the worker that this thread is,
+    /// or with `None` into the injector. `None` says that this thread is no worker of this pool. An
     /// error is the reason of a refusal.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {

@@ -49,8 +49,8 @@ impl ThreadPool {
     /// thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
     /// The returned future does not wait for spawned futures that are pending, so those may await
-    /// it. A job of the pool that blocks on it deadlocks, because that job has not ended. So does a
-    /// destructor that [`Shutdown::Cancel`] runs.
+    /// it. A job of the pool that blocks on it deadlocks, because that job has not ended. A
+    /// destructor that [`Shutdown::Cancel`] runs deadlocks in the same way.
     ///
     /// # Examples
     ///
@@ -245,14 +245,15 @@ impl Pool {
     }
 
     /// Drops the queued jobs, wherever they are. A job that is queued later stays until a worker
-    /// looks for its next job, and drops it. A worker that waits may be moving jobs meanwhile. It
-    /// drops no job, but tells the thread that waits for the end of the pool, and that thread looks
-    /// again.
+    /// looks for its next job, and drops it. A worker that waits may be moving jobs meanwhile. Such
+    /// a worker drops no job, but tells the thread that waits for the end of the pool, and that
+    /// thread looks again.
     #[cold]
     fn discard(&self) {
         // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
-        // moving thread sees `DISCARD` after it has notified of the job. The bit of a worker that
-        // dozes does not do: the moving thread may find none dozing, and then does not fence.
+        // moving thread sees `DISCARD` after it has notified of the job. The bit `BARRED` of a
+        // worker that dozes would not suffice: the moving thread may find none dozing, and then
+        // does not fence.
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
@@ -261,8 +262,8 @@ impl Pool {
     }
 
     /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
-    /// the shelf, where their owners find them, since no other worker may be left. A dropped half
-    /// of a `join` goes back to its owner.
+    /// the shelf, where their owners find them, since perhaps no other worker is left. A dropped
+    /// half of a `join` goes back to its owner.
     pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
@@ -303,7 +304,7 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed, both: the lock orders them. The last thread to go looks for the token
+        // Relaxed, both: the lock of `End` orders them. The last thread to go looks for the token
         // afterwards.
         self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0, || None)
     }

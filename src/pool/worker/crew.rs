@@ -143,7 +143,7 @@ impl Pool {
     pub(crate) fn resize(this: &Arc<Self>, threads: usize) -> io::Result<()> {
         let threads = at_least_one(threads)?.get();
         if this.settings.is_hosted {
-            let error = "another starts the threads of this pool";
+            let error = "another layer starts the threads of this pool";
             return Err(io::Error::new(io::ErrorKind::Unsupported, error));
         }
         if threads > this.settings.max_threads {
@@ -189,14 +189,14 @@ impl Pool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
-        // If the system has no thread to give, the other workers just have more to do.
+        // If the system has no thread to give, the other workers have more to do.
         let result = if crew.is_closing {
             Pool::start_for_rest(this, &mut crew)
         } else {
             Pool::fill(this, &mut crew)
         };
         this.mark_spare(&crew);
-        // The threads of a closing pool leave when they find no job.
+        // The threads of a closing pool leave when they find no job, so no worker can rely on them.
         let is_taken = !crew.is_closing && !crew.is_too_small();
         let is_started = crew.alive > before;
         seat.relies_on_others.store(is_taken, Relaxed); // Relaxed: under the lock

@@ -41,12 +41,12 @@ pub(crate) struct Local {
     pub(crate) yielded: Worker<AnyTask>,
     /// Where it sleeps when there is nothing to do.
     pub(crate) park: RefCell<Box<dyn Park>>,
-    /// Where it sleeps while it waits for a half of a `join`, or for a scope.
+    /// Where it sleeps in a wait.
     pub(crate) bell: RefCell<ThreadPark>,
     /// How many turns the worker has had; it wraps.
     pub(crate) turn: Cell<u32>,
     pub(crate) random: Cell<u32>,
-    /// The number of jobs in the deque that may be tombstones, at most.
+    /// At most this many jobs in the deque are tombstones of tasks that this worker has claimed.
     pub(crate) litter: Cell<usize>,
     /// The number of services that the worker is in, one within the other.
     pub(crate) depth: Cell<usize>,
@@ -54,15 +54,16 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether another thread has this worker's place; `None` if it has not given the place away.
+    /// Whether another thread has this worker's place; `None` if the worker has not given the place
+    /// away.
     pub(crate) place_is_taken: Cell<Option<bool>>,
     pub(crate) is_discharged: Cell<bool>,
     pub(crate) busy_since: Cell<Instant>,
-    /// Whether the last sleep without work was shorter than `SHORT_SLEEP`.
+    /// Whether the worker's last sleep for lack of work was shorter than `SHORT_SLEEP`.
     pub(crate) slept_briefly: Cell<bool>,
     /// The number of jobs that the worker had run when it last woke up.
     pub(crate) runs_at_wake: Cell<u64>,
-    /// The memory of a search for jobs that a wait can help with.
+    /// The memory of a search for jobs with which a wait can help.
     pub(crate) views: Cell<Views>,
     /// The memory for the jobs above a half, while the half is taken back.
     pub(crate) above: Cell<Vec<Job>>,
@@ -123,9 +124,9 @@ impl Local {
     }
 }
 
-/// Returns the index of the worker that this thread is: from zero, as in the thread's name and in
-/// [`WorkerMetrics::index`](crate::pool::WorkerMetrics::index). `None` on a thread of no
-/// [`ThreadPool`](crate::pool::ThreadPool).
+/// Returns the index of the worker that this thread is. Indices begin at zero, and are those in the
+/// threads' names and in [`WorkerMetrics::index`](crate::pool::WorkerMetrics::index). Returns
+/// `None` on a thread of no [`ThreadPool`](crate::pool::ThreadPool).
 ///
 /// # Examples
 ///

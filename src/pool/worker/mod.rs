@@ -82,8 +82,8 @@ impl Local {
         }
     }
 
-    /// Polls a future that has yielded here. If it yields again, its entry keeps the reference of
-    /// this one.
+    /// Polls a future that has yielded here. If it yields again, the reference that `task` holds
+    /// goes back into the deque.
     #[inline(always)]
     fn poll_again(&self, task: AnyTask) {
         let (polled, task) = task.poll_again();
@@ -126,7 +126,7 @@ impl Local {
         self.deque.pop()
     }
 
-    /// Returns the future that has yielded here first, if nothing else comes first.
+    /// Returns the oldest future that has yielded here, if nothing else comes first.
     #[inline(always)]
     fn next_yielded(&self) -> Option<AnyTask> {
         let attention = self.shared.attention.load(Relaxed);
@@ -136,8 +136,8 @@ impl Local {
         self.yielded.pop()
     }
 
-    /// Returns the next job, and sleeps until there is a job. Returns `None` if it is time to
-    /// leave.
+    /// Returns the next job. If there is none, sleeps until there is. Returns `None` if it is time
+    /// to leave.
     #[inline]
     fn next(&self) -> Option<Job> {
         loop {
@@ -154,7 +154,7 @@ impl Local {
                 }
             }
             match self.search() {
-                // Relaxed: a job whose worker misses the bit just runs.
+                // Relaxed: if the worker misses the bit, the job runs.
                 Next::Run(job) if self.shared.attention.load(Relaxed) & DISCARD != 0 => {
                     self.shared.drop_caught(job);
                 }
@@ -200,12 +200,12 @@ impl Local {
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job; a spare worker, until too few others run. In the last look
-    /// before the sleep, each queue that is not certainly empty counts as having a job. Returns
-    /// `None` if the worker has to leave.
+    /// Sleeps until there may be a job. A spare worker sleeps until too few others run. In the last
+    /// look before the sleep, each queue that is not certainly empty counts as having a job.
+    /// Returns `None` if the worker has to leave.
     pub(crate) fn sleep<'a>(&self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
-        // Before the look, because an injector that is closed and empty stays so (I2).
+        // Read before the look, because an injector that is closed and empty stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
         if !is_spare && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
@@ -217,7 +217,8 @@ impl Local {
         }
         self.hook(&shared.settings.on_thread_park);
         if self.has_own() {
-            // The hook has spawned a job, and no other worker may come for it (I4).
+            // The hook has spawned a job, and perhaps no other worker comes for it. A worker sleeps
+            // only with empty deques (I4).
             let search = resting.cancel();
             self.hook(&shared.settings.on_thread_unpark);
             return Some(search);

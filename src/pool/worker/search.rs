@@ -31,7 +31,7 @@ const ELSEWHERE_FIRST_EVERY: u32 = 8;
 /// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
-/// A worker that has slept for less should have searched on.
+/// If a sleep was shorter, the worker should have searched on instead.
 pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
 /// A deque with fewer claimed jobs is not worth a sweep.
@@ -45,8 +45,8 @@ pub(crate) enum Next {
 }
 
 impl Local {
-    /// Looks for a job in this worker's deque, and then in the injector. Every 61st turn looks
-    /// elsewhere first.
+    /// Looks for a job in this worker's deques and in the injector. Every 61st turn looks elsewhere
+    /// first.
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
         if self.looks_around() {
@@ -58,8 +58,8 @@ impl Local {
         self.deque.pop().or_else(|| self.yielded_or(is_others, || self.take_batch()))
     }
 
-    /// Takes the future that has yielded here first, or a job that `other` finds. `other` comes
-    /// first if it is its turn.
+    /// Takes the oldest future that has yielded here, or else a job that `other` finds. If
+    /// `is_others`, `other` comes first.
     #[inline]
     pub(crate) fn yielded_or(
         &self,
@@ -74,7 +74,7 @@ impl Local {
     }
 
     /// Returns whether the injector has jobs that come before the futures that have yielded here.
-    /// Without such futures the answer does not matter, and the injector's line is left alone.
+    /// Without such futures the answer does not matter, so the injector's cache line is not read.
     #[inline(always)]
     pub(super) fn looks_elsewhere(&self) -> bool {
         self.turn.get() % ELSEWHERE_FIRST_EVERY == 0
@@ -114,7 +114,7 @@ impl Local {
     }
 
     /// Takes the oldest job of a random worker. That worker and the thieves may be busy with newer
-    /// jobs for long.
+    /// jobs for long, so the oldest job could starve.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -142,8 +142,8 @@ impl Local {
         }
     }
 
-    /// Looks everywhere for some microseconds, then sleeps, until there is a job. Meanwhile
-    /// notifiers wake no other worker.
+    /// Looks everywhere for some microseconds, then sleeps, until there is a job. While the worker
+    /// looks, notifiers wake no other worker.
     ///
     /// A worker whose last sleep was short searches for longer, even if others search too. So a
     /// pool that gets its next work soon has no thread to wake, and an idle pool sleeps at once.
@@ -234,7 +234,8 @@ impl Local {
         })
     }
 
-    /// Takes a job from this worker. If its deque is empty, takes a future that has yielded there.
+    /// Takes a job from the victim's deque, and a batch after it. If the deque is empty, takes
+    /// futures that have yielded at the victim.
     fn steal_from(&self, victim: &Seat) -> Steal<Job> {
         let job = victim.stealer.steal();
         if matches!(&job, Steal::Success(it) if !it.is_awaited()) {
@@ -283,8 +284,8 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the tombstones at the new end of this deque, down to the newest half of a `join`. The
-    /// half keeps its index, by which its owner finds it.
+    /// Drops the tombstones at the new end of this deque, down to the floor or the newest half of a
+    /// `join`. The half keeps its index, by which its owner finds it.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);

@@ -18,11 +18,13 @@ use core::time::Duration;
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// The least number of yields of a waiting worker before it sleeps, while there is no job anywhere.
-/// If many threads share a core, one yield may take as long as a vigil. The number is rayon's.
+/// If many threads share a core, one yield may take as long as a whole `Vigil`. The number is
+/// rayon's.
 const LEAST_YIELDS: u32 = 32;
 
 impl Local {
-    /// Runs `f`, which does not panic, as a service that ends `wait`.
+    /// Runs `f`, which does not panic, as a service that ends `wait` and is within the wait
+    /// `within`.
     pub(crate) fn serving<R>(&self, wait: WaitId, within: WaitId, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
             let depth = self.depth.get();
@@ -39,8 +41,8 @@ impl Local {
         })
     }
 
-    /// Runs `f`, which does not panic, with the deque's next index as the floor. Meanwhile waits
-    /// leave the items below the floor where they are.
+    /// Runs `f`, which does not panic, with the deque's next index as the floor. Meanwhile
+    /// `pop_above_floor` leaves the items below the floor where they are.
     pub(crate) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
         let floor = self.deque.next_index();
@@ -103,12 +105,13 @@ impl Local {
         }
     }
 
-    /// Runs a job for which another thread waits. Of the jobs that it leaves in this deque, runs
-    /// those of the same scope, and lays the others aside. Their service is over, so the threads
-    /// that wait for them might not look into the deque of this worker, which itself waits.
+    /// Runs a job within a wait. Of the jobs that it leaves in the deque, runs those of its scope
+    /// until the wait is over, and lays the others aside. The service that spawned them has ended,
+    /// and this worker waits. So the threads that wait for them might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
-        // Caught, because no thread may wait for a pinned job. Then no thread would get its panic.
+        // Caught, because perhaps no thread waits for a pinned job. Then no thread would get its
+        // panic.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
@@ -119,10 +122,10 @@ impl Local {
         }
     }
 
-    /// Takes a job of the scope for which this worker waits. Otherwise takes a job that was spawned
-    /// by a service which ends the wait. If `is_deep`, the service may also end a wait within the
-    /// wait. With `raids`, also takes halves that the service's worker holds. Without `raids`, asks
-    /// the worker for its halves.
+    /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
+    /// job that was spawned by a service which ends the wait. If `is_deep`, the service may also
+    /// end a wait within the wait. Otherwise asks the service's worker for its halves. With
+    /// `raids`, also takes one of them.
     fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
@@ -145,8 +148,11 @@ impl Local {
     }
 
     /// Sleeps for at most `timeout`, until the wait is over or there is a job that may run within
-    /// it. Runs that job. If there are only other jobs, or the thread serves a scheduler, another
-    /// thread takes its place until the wait is over.
+    /// it. Runs that job.
+    ///
+    /// If there are only other jobs, or the thread serves a scheduler, gives its place to another
+    /// thread and sleeps on. It also wakes for an urgent job, for a job on the shelf, and when its
+    /// place is needed again. If no thread has its place, it sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -164,7 +170,8 @@ impl Local {
             }
             Waited::Aside => drop(bell),
         }
-        // The owners of scopes do not look into this deque, and this worker may sleep for long.
+        // The owners of scopes look only at the oldest job of this deque, and this worker may sleep
+        // for long.
         self.expose();
         if current::is_aside() {
             // The `aside` below then only runs its closure. The enclosing `aside` notified another
@@ -186,7 +193,7 @@ impl Local {
         });
     }
 
-    /// Sleeps until the bell rings, or for `timeout`, or wakes spuriously.
+    /// Sleeps until the bell rings, for at most `timeout`. May wake spuriously.
     pub(crate) fn sleep_for_bell(&self, timeout: Option<Duration>) {
         self.offer_held();
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
@@ -195,7 +202,7 @@ impl Local {
     /// Lays aside the jobs of other workers' scopes in this deque, and all jobs older than these.
     ///
     /// The look goes from the oldest job to the first half of a `join`. The jobs above that half
-    /// are laid aside at the end of the job that left them.
+    /// stay. If the job that left them runs in a wait, `help` lays them aside at its end.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -246,8 +253,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Notifies a worker of a job that has moved. Rings the bell of the job's scope's owner, which
-    /// may sleep while another thread has its place.
+    /// Notifies a worker of a job that has moved. Rings `bell`, that of the owner of the job's
+    /// scope. The owner may sleep while another thread has its place.
     fn tell(&self, bell: Option<Waker>) {
         self.notify_of_jobs();
         if let Some(bell) = bell {

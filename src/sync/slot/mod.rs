@@ -1,8 +1,8 @@
 //! A `T` that may be copied while it is overwritten.
 //!
 //! A thief copies an item before it knows whether the item is its own. Meanwhile the owner may
-//! write the slot again, and the copy may be torn. A `Copied` must not be opened until a claim has
-//! shown that the slot was not written during the copy. There are three forms of a slot.
+//! write the slot again, and the copy may be torn. The copy, a `Copied`, must not be opened until a
+//! claim has shown that the slot was not written meanwhile. There are three forms of a slot.
 //!
 //! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations on
 //! possibly uninitialised memory. Padding is uninitialised, and so is a slot that was never
@@ -11,9 +11,9 @@
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
 //! slot is a copy of the pointer. Only opening the copy touches the payload. So loom reports an
 //! item that is opened before its writer is done. The payload reports an item that is taken twice
-//! or was never written. The model permits each outcome of the machine. On the machine a torn copy
-//! mixes several writes to the slot. The model's copy is any one of these writes. In both forms a
-//! copy is opened only after a claim. A claimed copy is never torn, by an invariant of the
+//! or was never written. The model permits each outcome of the machine. A torn copy of the machine
+//! mixes several writes to the slot, where the model's copy is any one of these writes. But in both
+//! forms a copy is opened only after a claim. A claimed copy is never torn, by an invariant of the
 //! structure (I5 of the deque).
 //!
 //! `locked`, *where `words` has no instructions*: `words` needs inline assembly, which WebAssembly
@@ -31,7 +31,8 @@
 //! - **I4** In the model, no borrow of `seen` contains an operation of loom's. loom runs one thread
 //!   at a time, and switches threads only at its operations.
 //! - **I5** In the model, a payload is shared only after its item was written. Only the thread that
-//!   sets `taken` takes the item, and loom reports it if the writing does not happen before.
+//!   sets `taken` takes the item. If the writing does not happen before the taking, loom reports
+//!   that.
 
 #[cfg(loom)]
 mod model;

@@ -34,7 +34,8 @@ pub struct Slot<T> {
 // SAFETY: I4 — `seen` is never borrowed twice at once, since loom switches threads only between
 // the borrows. `payload` is atomic. A thread that copies holds a handle that keeps the slot alive.
 unsafe impl<T: Send> Sync for Slot<T> {}
-// SAFETY: I5 — only the taker of an item takes it out of its payload, and items are `Send`.
+// SAFETY: I5 — only the thread that sets `taken` takes the item out of its payload, and `T: Send`
+// permits that on any thread.
 unsafe impl<T: Send> Send for Slot<T> {}
 
 /// The payload that a slot pointed to when it was copied, or none.

@@ -21,7 +21,7 @@ pub(crate) struct Slot<T> {
 // opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
-/// Runs the body for the offset of each piece of a `T`. Words come first, then the largest smaller
+/// Runs the body for the offset of each piece of a `T`. Words come first, then smaller and smaller
 /// pieces that fill its end. Sizes are constants, so no loop remains for small items.
 macro_rules! for_each_piece {
     ($T:ty, |$at:ident, $P:ident| $body:expr) => {{
