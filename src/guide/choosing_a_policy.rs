@@ -1,7 +1,7 @@
 //! Choosing a policy.
 //!
-//! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. One
-//! [`Policy`](crate::fair::Policy) decides the order in which queues are served. The settings of
+//! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. For
+//! each priority, a [`Policy`](crate::fair::Policy) decides the order of the queues. The settings of
 //! each [queue](crate::fair::QueueBuilder) decide its share, the number of tasks that it runs at
 //! once, and the number that it holds. Most programs need only the settings of queues.
 //!
@@ -218,9 +218,9 @@
 //!
 //! # Promises and their limits
 //!
-//! A queue is *backlogged* while it is ready and below its limit. Take two queues from the moment
-//! at which both are backlogged. Their weighted service differs by at most the time of their
-//! longest tasks and one quantum on all threads. Between two later moments the bound is twice as
+//! A *backlogged* queue is ready all the time. Take two queues of one priority, from the moment at
+//! which both are backlogged. Their weighted service differs by at most the sum, over both queues,
+//! of threads · (longest task + quantum) ÷ weight. Between two later moments the bound is twice as
 //! large. [`fair`](crate::fair#the-promise) has the formula. The promise is about *shares*, and
 //! holds only under `WeightedFair`. There is no promise
 //!

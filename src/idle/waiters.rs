@@ -136,7 +136,7 @@ impl WaiterCell {
     /// caller no longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
-        // Relaxed, on success: the waker is the owner's own. TOLD, on failure: a notifier has told
+        // Relaxed, on success: the owner itself wrote the waker. TOLD, on failure: a notifier told
         // the owner.
         let touched = idle + TOUCHED;
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {

@@ -12,7 +12,7 @@ use crate::task::current;
 /// runs.
 ///
 /// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
-/// down starts no thread, so then no thread takes the place.
+/// down starts a thread only if jobs are left and all of its threads block.
 ///
 /// In a task of a [queue](crate::fair::Queue), over any executor, this thread stops serving the
 /// scheduler meanwhile. Another thread of the executor serves in its place, if there is one. While

@@ -113,8 +113,8 @@ impl TaskGroup {
     /// The first failure since a wait last returned an error: a panic, or a cancelled task. The
     /// other tasks have ended all the same.
     ///
-    /// Returns an error that [`is_deadlock`](JoinError::is_deadlock) as soon as the wait finds one
-    /// of three cases. Before that, it may have run tasks of the group, or slept:
+    /// Returns a [deadlock](JoinError::is_deadlock) error as soon as the wait finds one of three
+    /// cases. Before that, it may have run tasks of the group, or slept:
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.

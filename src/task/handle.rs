@@ -71,8 +71,8 @@ impl<T> JoinHandle<T> {
     ///
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
-    /// Returns at once an error that [`is_deadlock`](JoinError::is_deadlock), in one of three
-    /// cases. In the last two cases the task still runs later.
+    /// Returns a [deadlock](JoinError::is_deadlock) error at once in each of three cases. In the
+    /// last two, the task still runs later.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads

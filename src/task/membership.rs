@@ -44,7 +44,7 @@ impl Membership {
     /// Gives the group the payload of a panic. The returned error only says that there was a panic.
     pub(super) fn panicked(mut self, error: JoinError) -> JoinError {
         self.is_settled = true;
-        // The group may drop the payload, whose destructor may wait for the group.
+        // If the payload is dropped and its destructor waits for the group, that wait gets an error.
         current::as_member(self.group(), || self.group.note(error));
         JoinError::panic(Box::new(WITH_GROUP))
     }

@@ -21,7 +21,7 @@ impl<T> Slots<T> {
         self.slots.len() - 1
     }
 
-    /// Takes the item out. To be called once for each index that `add` returned.
+    /// Takes the item out. Call it at most once for each index that `add` returned.
     pub(super) fn remove(&mut self, index: usize) -> Option<T> {
         let item = self.slots[index].take();
         self.free.push(index);

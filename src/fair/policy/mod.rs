@@ -22,8 +22,8 @@ use core::time::Duration;
 /// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused.
 ///
 /// Several threads call a policy at once, even for the same queue, so a policy's state is atomic.
-/// The scheduler holds no lock during a call, with one exception: it holds the lock for making
-/// queues during [`opened`](Self::opened). Each priority has a policy of its own
+/// During [`opened`](Self::opened), the scheduler holds the lock under which it makes queues. During
+/// the other calls it holds no lock. Each priority has a policy of its own
 /// ([`Builder::policy`]).
 ///
 /// A policy only decides about order. If it chooses a queue that is not ready, or no queue, the

@@ -45,8 +45,8 @@ pub(crate) enum Next {
 }
 
 impl Local {
-    /// Looks for a job in this worker's deques and in the injector. Every 61st turn looks elsewhere
-    /// first.
+    /// Looks for a job in this worker's deques and in the injector. Every 61st turn calls
+    /// `look_around` first.
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
         if self.looks_around() {
