@@ -7,11 +7,11 @@
 //! [shares](fair) the time of any executor's threads among queues, by weight.
 //!
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
-//! undefined behaviour, and model-checked. Each memory ordering has a name, and
-//! `proofs/orderings.md` argues each. `cargo xtask orderings` weakens each ordering in turn, and a
-//! model must fail. For the orderings that no model can judge, `loom-tests/unwitnessed.md` names
-//! the litmus tests that do. The [guide] shows how to use the crate, and how to port code to it
-//! from other crates.
+//! undefined behaviour, and model-checked. Outside `src/sync`, each memory ordering stronger than
+//! `Relaxed` has a name, and `proofs/orderings.md` argues each. `cargo xtask orderings` weakens
+//! each in turn, and checks that a model then fails. For the orderings that no model can judge,
+//! `loom-tests/unwitnessed.md` names litmus tests. The [guide] shows how to use the crate, and how
+//! to port code to it from other crates.
 //!
 //! - [`Worker`] and its [`Stealer`]s: a deque with one owner, from which other threads steal.
 //! - [`Injector`]: a FIFO queue to which any thread pushes, and from which any thread takes.
@@ -63,10 +63,10 @@
 //! - Each pushed item is taken once, or dropped once with its queue. The pusher's actions before
 //!   the push happen before the taker's actions after the take.
 //! - `Empty` is true: if a call returns `Empty`, the queue was empty at some moment of the call.
-//! - No operation of a deque, an injector or an event count waits for a thread that is stopped,
-//!   with one bounded exception (see [`Injector`]). A thread that dies in the middle of a steal
-//!   holds up no other.
-//! - Memory that another thread is writing is read by atomic operations only.
+//! - No operation of a deque, an injector or an event count waits for a stopped thread, with one
+//!   exception, which [`Injector`] describes and bounds. A thread that dies in the middle of a
+//!   steal holds up no other.
+//! - Memory that another thread may be writing is read by atomic operations only.
 //!
 //! # What is not promised
 //!

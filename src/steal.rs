@@ -5,7 +5,7 @@ use core::fmt;
 /// The result of an attempt to steal.
 ///
 /// `Retry` means that another thread was quicker, but there may still be items. So a loop that
-/// steals repeats while it gets `Retry`. A thread that is about to sleep counts `Retry` as work.
+/// steals should repeat while it gets `Retry`. A thread must not go to sleep on a `Retry`.
 ///
 /// # Examples
 ///

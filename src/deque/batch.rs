@@ -3,7 +3,8 @@
 //! A batch out of a FIFO deque takes one claim: a compare-exchange of `top`. A batch out of a LIFO
 //! deque takes an announcement and a claim, because the owner pops from the other end without
 //! claiming. Without the announcement, the owner could pop items of the batch between the thief's
-//! look at `bottom` and its claim.
+//! look at `bottom` and its claim. An announced batch takes at most `MAX_ANNOUNCED` items: this
+//! number is its *reach*. `index.rs` describes the states of `top`, such as OPEN.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -62,7 +63,7 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange.
-    /// A batch from a LIFO deque takes two for every 32 items.
+    /// A batch from a LIFO deque takes one or two for each part of up to 32 items.
     ///
     /// # Panics
     ///
@@ -83,8 +84,8 @@ impl<T> Stealer<T> {
     }
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
-    /// the first item that `is_such` rejects. A FIFO deque does not call `is_such`. `is_such` may
-    /// be shown a torn copy, with words of several items, but such a copy is never taken.
+    /// the first item that `is_such` rejects. For a FIFO deque, `is_such` is not called. `is_such`
+    /// may be shown a torn copy, with words of several items, but such a copy is never taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -158,7 +159,8 @@ impl<T> Stealer<T> {
         self.move_oldest(top, room, dest, true, |_| true).map(|moved| {
             let popped = after(dest.bottom(), moved - 1);
             dest.publish(popped);
-            // SAFETY: I2 — `move_oldest` has put a claimed item there, and it is not published.
+            // SAFETY: I3 — `move_oldest` has claimed the item that is there, and has not published
+            // it.
             unsafe { dest.take(popped) }
         })
     }
@@ -166,9 +168,9 @@ impl<T> Stealer<T> {
     /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
     ///
     /// Returns the number of items taken. Stops early if the deque is empty, or if another thread
-    /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first.
-    /// The sink gets each item as soon as the item is taken, so a sink that panics loses no other
-    /// item.
+    /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first
+    /// item. The sink gets each item as soon as the item is taken, so a sink that panics loses no
+    /// other item.
     ///
     /// # Progress
     ///
@@ -215,8 +217,8 @@ impl<T> Stealer<T> {
     /// that `dest` pops them as this deque's owner would have done. With `and_pop`, the item that
     /// the owner would pop first goes into the last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if there is none. The caller is pinned if the
-    /// deque shrinks, has found `count` items, and has made room for them.
+    /// Returns the number of items moved, or `Retry` if there is none. The caller has found `count`
+    /// items, and has made room for them. If the deque shrinks, the caller is also pinned.
     fn move_oldest(
         &self,
         top: Top,

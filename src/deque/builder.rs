@@ -69,8 +69,8 @@ impl Builder {
     /// Sets whether the deque gives memory back.
     ///
     /// If it does, `pop` halves the buffer when at most a quarter is in use, but not below the
-    /// initial capacity. Only [`shrink_to_fit`](Worker::shrink_to_fit) goes below, and lowers that
-    /// minimum. Replaced buffers are freed even while stealers live.
+    /// initial capacity. Only [`shrink_to_fit`](Worker::shrink_to_fit) goes below that, and so
+    /// lowers the minimum for `pop`. Replaced buffers are freed even while stealers live.
     ///
     /// The price is that each steal pins the thread through crossbeam-epoch. A search over many
     /// victims pays once for all if the caller pins with `crossbeam_epoch::pin` around the search.

@@ -1,5 +1,5 @@
-//! The side of a deque that takes items from an injector, without going through `push` for each
-//! item.
+//! Methods by which an injector puts items into a deque. The items of a batch are published
+//! together.
 
 use super::batch::reverse;
 use super::index::{after, slot_number};

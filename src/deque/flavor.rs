@@ -1,4 +1,4 @@
-//! From which end the owner takes.
+//! The flavor of a deque: from which end its owner takes.
 
 /// The end from which the owner takes.
 ///

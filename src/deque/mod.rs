@@ -17,14 +17,15 @@
 //! - **I1** Only the owner writes `bottom`, `buffer` and the slots of the current buffer.
 //! - **I2** Every slot in `top..bottom` holds an item that is not taken.
 //! - **I3** `top` only grows, and the thread that moves `top` past an item owns that item.
-//! - **I4** While the owner of a LIFO deque takes an item without touching `top`, no thief reaches
+//! - **I4** While the owner of a LIFO deque takes an item without moving `top`, no thief reaches
 //!   that item. A thief that takes one item does not reach it, because one of the two threads sees
 //!   the other's write (`LAST_ITEM`). A batch does not reach it, because the thief announces the
 //!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. Before the owner takes an item
 //!   that such a batch may reach, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
-//!   then `top` has passed all lower indices of the slot. So a copy is whole if a claim of its item
-//!   then succeeds. Until the claim `top` did not move, and the owner did not pop the item (I4).
+//!   then `top` has passed all lower indices of the slot. So a thief's copy is whole if its claim
+//!   of the item succeeds afterwards. In that case `top` was unchanged until the claim, and the
+//!   owner did not pop the item (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through crossbeam-epoch, and each of its thieves is pinned while using a buffer.
@@ -39,12 +40,13 @@
 //! # Sources
 //!
 //! Chase and Lev, *Dynamic circular work-stealing deque*, SPAA 2005. Lê, Pop, Cohen and Zappa
-//! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two of its
-//! orderings are corrected. The pointer to a new buffer is stored with release (Norris and Demsky,
-//! *CDSChecker*, OOPSLA 2013). So is the `bottom` by which `pop` reserves (as C++20 demands). This
-//! deque differs from theirs in four points. `push` looks at `top` only when the deque seems full.
-//! A last item is decided by `top` alone. Indices start just below their wrap. Outgrown buffers are
-//! kept, so that stealing needs no epoch.
+//! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two
+//! orderings of the second paper are corrected. The pointer to a new buffer is stored with release
+//! (Norris and Demsky, *CDSChecker*, OOPSLA 2013). The `bottom` by which `pop` reserves is stored
+//! with release too, as C++20 demands. This deque differs from theirs in four points. `push` looks
+//! at `top` only when the deque seems full. A last item is decided by `top` alone. Indices start
+//! just below their wrap. A deque that does not shrink keeps outgrown buffers, so that stealing
+//! needs no epoch.
 //!
 //! # Step by step
 //!
@@ -93,8 +95,9 @@ const CLAIM: Pair = Pair::named("deque::CLAIM");
 /// A thief that sees a new buffer also sees the items that were copied into it.
 const GROWN: Pair = Pair::named("deque::GROWN");
 
-/// The owner writes `bottom`, then reads `top`; a thief has moved `top`, then reads `bottom`. At
-/// least one of the two sees that the other is after the same item (I4). Only LIFO deques need it.
+/// The owner writes `bottom`, then reads `top`. A thief writes `top`, or reads another thread's
+/// claim there, and then reads `bottom`. At least one of the two threads sees that the other is
+/// after the same item (I4). Only LIFO deques need it.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit.

@@ -44,8 +44,8 @@ impl<T> Worker<T> {
 
     /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if there is
     /// room. The code for that case cannot panic, so the compiler need not store the item on the
-    /// stack. `push` may store its words there and load them back in pairs, which waits for the
-    /// stores.
+    /// stack. In `push` the compiler may store the item's words there and load them back in pairs,
+    /// which waits for the stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -96,9 +96,9 @@ impl<T> Worker<T> {
     /// Pushes an item to the bottom, and returns whether the deque was empty.
     ///
     /// `true` is certain, because only the owner pushes: this item was the only one. `false` may be
-    /// out of date, because thieves may have emptied the deque before the push. A thief may then
-    /// sleep although the item is there. So skip a wake-up on `false` only if the owner itself will
-    /// take the item when no thief does.
+    /// out of date, because thieves may have emptied the deque before the push. Then all thieves
+    /// might be asleep although an item is there. So skip a wake-up on `false` only if the owner
+    /// itself will take the item when no thief does.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///
@@ -184,7 +184,7 @@ impl<T> Worker<T> {
         self.take_next(Slot::copy, |copy| unsafe { copy.assume_init() })
     }
 
-    /// Returns the index of the next item that is pushed to a LIFO deque.
+    /// Returns the index that the next pushed item will have in a LIFO deque.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn next_index(&self) -> Index {

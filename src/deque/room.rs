@@ -97,7 +97,7 @@ impl<T> Worker<T> {
     /// 1. No stealer exists.
     unsafe fn replace_alone(&mut self, capacity: usize, top: Index, bottom: Index) {
         let new = Buffer::boxed(capacity, ptr::null_mut());
-        // SAFETY: I6 — the new buffer is ours alone, and not retired.
+        // SAFETY: I6 — no other thread has the new buffer yet, so it is not freed.
         let slots = unsafe { &*new }.slots();
         copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
         // Relaxed: there is no other handle.
@@ -157,7 +157,7 @@ impl<T> Worker<T> {
         let domain = &self.shared.rarely_written.domain;
         let kept = if domain.is_some() { ptr::null_mut() } else { old };
         let new = Buffer::boxed(capacity, kept);
-        // SAFETY: I6 — the new buffer is ours alone as yet, and not retired.
+        // SAFETY: I6 — no other thread has the new buffer yet, so it is not freed.
         let slots = unsafe { &*new }.slots();
         copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
         self.set_buffer(new);

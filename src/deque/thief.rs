@@ -52,7 +52,7 @@ impl<T> Stealer<T> {
         (top, bottom)
     }
 
-    /// Reads `bottom`. LAST_ITEM orders the read after this thread's reads of `top`.
+    /// Reads `bottom`. LAST_ITEM orders the read after this thread's accesses to `top`.
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
         // A FIFO deque needs no fence: its owner claims items in `top`, as thieves do, and never

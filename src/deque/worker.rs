@@ -1,4 +1,5 @@
-//! The owner's handle: `Worker`, apart from pushing, popping and making room.
+//! `Worker`, the owner's handle. Pushing and popping are in `owner.rs`, making room is in
+//! `room.rs`.
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
@@ -106,7 +107,7 @@ impl<T> Worker<T> {
     /// Returns the current buffer. The borrow is valid until this owner replaces the buffer.
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
-        // SAFETY: I6 — this is the current buffer, and only the owner replaces it.
+        // SAFETY: I1, I6 — only this owner replaces the current buffer, and it is not freed before.
         unsafe { &*self.buffer.get() }
     }
 
@@ -117,8 +118,8 @@ impl<T> Worker<T> {
 
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
-        // SAFETY: I6 — these are the current buffer's slots, and only the owner replaces the
-        // buffer.
+        // SAFETY: I1, I6 — these are the current buffer's slots. Only this owner replaces the
+        // buffer, and it is not freed before.
         unsafe { &*self.slots.get() }
     }
 

@@ -1,6 +1,6 @@
 //! Spawning a task with its own settings. The builder makes the task, links it to its token, and
-//! hands its job to `Executor::execute`. Then it shows the task to the threads that wait for its
-//! group.
+//! hands its job to `Executor::execute`. Then it adds the task to its group, so that a thread that
+//! waits for the group may run the task.
 
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::Unwatched;
@@ -107,9 +107,9 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Has the task dropped instead of run if it has not begun by `deadline`. The task is dropped
-    /// when it would begin, not before. Its handle then reports
-    /// [`is_expired`](crate::task::JoinError::is_expired). A task that has begun is not
+    /// Sets the time by which the task must begin. A task that has not begun by `deadline` is
+    /// dropped when it would begin, not before. Its handle then returns an
+    /// [expired](crate::task::JoinError::is_expired) error. A task that has begun is not
     /// interrupted.
     ///
     /// # Examples
@@ -202,7 +202,7 @@ impl<'a> TaskBuilder<'a> {
         rejected
     }
 
-    /// Spawns a future. A job polls it, and each wake submits another job that polls it again.
+    /// Spawns a future. A job polls it, and after a wake-up another job polls it again.
     ///
     /// Tokens, groups and deadlines work as for closures. The context is entered around each poll.
     /// The task takes one allocation. The future is dropped

@@ -37,7 +37,8 @@ pub enum Shutdown {
     /// The jobs are dropped, and their handles report a cancellation. A running job is not
     /// interrupted. It runs to its end, and so do the second closures of its `join`s. A `join` from
     /// outside the pool also runs both closures: on the calling thread, if the pool has dropped
-    /// them. The jobs of a scope may run or be dropped, and the scope reports that at its end.
+    /// them. Each queued job of a scope runs or is dropped. If one was dropped, the scope panics or
+    /// returns an error at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses or that are queued later. They do so when they
@@ -46,8 +47,9 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// The error of a wait that could not end. The thread that would wait is one of the pool's, or
-/// drops the pool's jobs.
+/// The error of a wait that could not end. The thread would wait for its own pool, or for a pool
+/// whose jobs it is dropping. Or it would wait for a scheduler, and runs a job of that scheduler's
+/// executor.
 ///
 /// # Examples
 ///

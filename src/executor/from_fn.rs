@@ -143,8 +143,8 @@ impl<F> FromFn<F> {
     /// must not run all the waiting jobs: the thread would then serve no queue while the executor
     /// has other work.
     ///
-    /// Do not use [`with_execute_last`](Self::with_execute_last) here, with a job that calls
-    /// rayon's `yield_now` and then the scheduler's job. While the yield runs another job, no
+    /// Do not instead give [`with_execute_last`](Self::with_execute_last) a function that spawns
+    /// rayon's `yield_now` followed by the scheduler's job. While the yield runs another job, no
     /// thread can take the scheduler's job. If that other job waits for a task of a queue, it waits
     /// for ever.
     ///

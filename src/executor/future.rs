@@ -1,5 +1,5 @@
-//! Spawning futures into executors: each wake submits a job that polls the future. If the executor
-//! is full at that moment, a separate thread offers the job again until there is room.
+//! Spawning futures into executors: when a future is woken, a job that polls it is submitted. If
+//! the executor is full at that moment, a separate thread offers the job again until there is room.
 
 use super::{Executor, Rejected, TaskBuilder};
 use crate::idle::{Park, ThreadPark};
@@ -101,15 +101,15 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // For a future that has woken itself, `execute` could make the job the newest of this thread.
-    // That job would then run before all others.
+    // `is_last` is set for a future that has woken itself. `execute` could make its job the newest
+    // of this thread, which would then run before all others.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }
 
 impl<E: Executor + 'static> Over<E> {
     /// Offers a job to the full executor until it has room. Another thread does this, since the
-    /// calling thread may hold locks that the job takes.
+    /// calling thread might hold locks that the job takes.
     #[cold]
     fn offer_later(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let mut backlog = self.backlog.lock();
@@ -153,7 +153,7 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
             }
         });
         // If the executor refused the job for another reason, the drop ends its future, whose
-        // destructor is the user's code.
+        // destructor is the user's code and might panic.
         thread::completes(|| drop(offered));
     }
 }

@@ -62,7 +62,7 @@ use core::num::NonZeroUsize;
 pub trait Executor: Send + Sync {
     /// Accepts a job, which is to run once, or hands it back.
     ///
-    /// This call happens before the job runs.
+    /// The caller's actions before this call happen before the job runs.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ pub trait Executor: Send + Sync {
     }
 
     /// Accepts a job that is to run after the jobs that the executor already holds, or hands it
-    /// back. By default this is `execute`, in whatever order that runs jobs.
+    /// back. By default this calls `execute`, even if `execute` would run the job first.
     ///
     /// A job that submits itself again and again does so by this method, so that other jobs get
     /// their turn.
@@ -145,10 +145,10 @@ pub trait Executor: Send + Sync {
     /// Runs one waiting job of this executor on this thread, if a job from
     /// [`execute_last`](Self::execute_last) would overtake that job. By default does nothing.
     ///
-    /// A scheduler calls this at the end of a ticket's quantum, before it passes the next ticket to
-    /// `execute_last`. An executor whose `execute_last` puts a job behind the others needs no
-    /// `yield_now`. rayon has no way to put a job behind the others: see
-    /// [`FromFn::with_yield_now`].
+    /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's quantum,
+    /// the scheduler calls this method, and then passes the next ticket to `execute_last`. An
+    /// executor whose `execute_last` puts a job behind the others needs no `yield_now`. rayon has
+    /// no way to put a job behind the others: see [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///
@@ -164,8 +164,8 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor was shut down in a way that drops the jobs that have not begun.
     /// By default `false`.
     ///
-    /// A scheduler asks this if its ticket is refused. On `true` it drops its queued tasks, and on
-    /// `false` it runs them.
+    /// A scheduler asks this if the executor refuses its *ticket*, the job that serves its queues.
+    /// On `true` it drops its queued tasks, and on `false` it runs them.
     ///
     /// # Examples
     ///
@@ -185,10 +185,11 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor never runs more jobs at once than
     /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
-    /// A scheduler submits at most as many tickets as the executor's parallelism was at the end of
-    /// the last lease. If this returns `true`, the scheduler submits one more ticket. That ticket
-    /// begins as soon as the executor has room: because the executor has grown, or because another
-    /// thread replaces a thread that blocks.
+    /// A scheduler serves its queues by jobs that are called *tickets*. It submits at most as many
+    /// as the executor's parallelism, which it reads again before each of them. If this method
+    /// returns `true`, the scheduler submits one more ticket. That ticket begins as soon as the
+    /// executor has room: because the executor has grown, or because another thread replaces a
+    /// thread that blocks.
     ///
     /// # Examples
     ///
@@ -204,8 +205,8 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Returns a token that is cancelled when the executor has ended, so that it runs no further
-    /// job. By default `None`: the executor does not report its end.
+    /// Returns a token that is cancelled when the executor has ended and will run no further job.
+    /// By default `None`: the executor does not report its end.
     ///
     /// When the executor has ended, a scheduler over it drops its tasks, and [`Futures::over`]
     /// drops its futures.

@@ -24,7 +24,7 @@ impl PanicHandler {
     }
 
     /// Passes a payload to the handler, or drops it. The handler and the payload's destructor are
-    /// the user's, and may panic too.
+    /// the user's, and can panic too.
     pub(crate) fn handle(&self, payload: thread::Payload) {
         match &self.0 {
             None => thread::forget_if_it_panics(payload),

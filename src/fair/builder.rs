@@ -66,7 +66,9 @@ impl Builder {
     }
 
     /// Sets the policy that picks the next queue, by default [`WeightedFair`]. The scheduler calls
-    /// `make` once for each [`Priority`](super::Priority) that queues have.
+    /// `make` for each [`Priority`](super::Priority) when the first queue of that priority is
+    /// built. If several threads build such queues at the same time, each may call `make`; one of
+    /// the policies is kept.
     ///
     /// # Examples
     ///
@@ -84,23 +86,24 @@ impl Builder {
 
     /// Keeps `threads` of the executor's threads for queues of this priority and above. Queues of
     /// lower priorities together hold at most the other threads. So an urgent task begins at once,
-    /// even beside long tasks, unless `threads` urgent tasks run. By default no thread is kept.
+    /// even while long lower tasks run, unless `threads` urgent tasks already run. By default no
+    /// thread is kept.
     ///
-    /// Each priority may have its own reservation; of two calls for one priority, the last counts.
-    /// If the executor shrinks to `threads` or fewer, lower queues still get one thread. If the
-    /// executor grows, the scheduler learns of it with the next task or at the end of a quantum. A
-    /// thread that [waits](crate::JoinHandle::join) for a task of a lower queue may run that task
-    /// even if the limit is reached.
+    /// Each priority can have its own reservation. A later call for the same priority replaces the
+    /// earlier one. If the executor shrinks to `threads` or fewer, lower queues still get one
+    /// thread. If the executor grows, the scheduler learns of it with the next task or at the end
+    /// of a quantum. A thread that [waits](crate::JoinHandle::join) for a task of a lower queue may
+    /// run that task even if lower queues already hold all their threads.
     ///
-    /// A lower task that waits or [blocks](crate::pool::blocking) keeps its room. Suppose that all
-    /// lower tasks with room wait for a further lower task that they may not run, such as a future.
-    /// Then none of them goes on.
+    /// A lower task that waits or [blocks](crate::pool::blocking) still counts as holding a thread.
+    /// Suppose that all lower tasks that hold threads wait for a further lower task, such as a
+    /// future, which they may not run themselves. Then none of them goes on.
     ///
     /// # Panics
     ///
     /// Panics if `threads` is zero, or not less than the executor's
     /// [parallelism](Executor::parallelism). Panics if the priority is
-    /// [`Lowest`](Priority::Lowest), because no queue is below.
+    /// [`Lowest`](Priority::Lowest), because no priority is lower.
     ///
     /// # Examples
     ///
@@ -134,9 +137,9 @@ impl Builder {
         self
     }
 
-    /// Sets the quantum: the time for which a lease serves one queue before the policy picks again.
-    /// The last task of a lease may exceed the quantum. By default 100 µs. With zero, each lease
-    /// runs one task.
+    /// Sets the quantum: the time of a *lease*, for which a thread serves one queue before the
+    /// policy picks again. The last task of a lease may exceed the quantum. By default 100 µs. With
+    /// zero, each lease runs one task.
     ///
     /// # Examples
     ///
@@ -198,8 +201,8 @@ impl Builder {
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. The scheduler then goes on without the policy's advice, as if no time
-    /// had passed, or as if the executor were full.
+    /// the executor panics. The scheduler then goes on: without the policy's advice, as if no time
+    /// had passed, or as if the executor were full, respectively.
     ///
     /// # Examples
     ///
@@ -223,8 +226,8 @@ impl Builder {
         self
     }
 
-    /// Sets the context that each task takes along from the place where it is spawned to the place
-    /// where it runs. By default none.
+    /// Sets the context that each task carries from the thread that spawns it to the thread that
+    /// runs it. By default none.
     ///
     /// # Examples
     ///

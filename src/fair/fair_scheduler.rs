@@ -1,5 +1,5 @@
-//! The handle of a scheduler, which spawns into the queue whose task this thread runs, or else into
-//! the default queue.
+//! The handle of a scheduler. It spawns closures into the queue whose task this thread runs, or
+//! else into the default queue.
 
 use super::line::Line;
 use super::queue::Queue;

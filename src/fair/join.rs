@@ -47,7 +47,8 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
         mem::forget(result);
         // SAFETY: 1 — the half stays until `end`, and this takes only an address in it.
         let latch = unsafe { &raw const (*this).latch };
-        // SAFETY: 1 — the latch counts this fork. The half may go now, and nothing below uses it.
+        // SAFETY: 1 — the latch counts this fork. The half can be gone after this call, and nothing
+        // below uses it.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
@@ -57,19 +58,19 @@ impl Queue {
     ///
     /// Both closures are parts of a task of this queue. This thread runs the first one. Another
     /// thread may run the second, as soon as the queue's weight, limit and priority allow, and the
-    /// queue is charged for it. Otherwise this thread runs the second closure after the first. A
-    /// half is no task of its own: it takes no capacity, and is not refused. The queue's metrics
-    /// count its time, but not its number.
+    /// queue is charged for it. Otherwise this thread runs the second closure after the first.
+    /// These *halves* are no tasks of their own: they take no capacity, and are not refused. The
+    /// queue's metrics count their time, but not their number.
     ///
-    /// Inside a task of this queue, the closures run in the place that the task has. Such a call
-    /// allocates only if the queue has a [context](super::QueueBuilder::context), or more forks are
-    /// open in the queue than ever before. Elsewhere the whole call is a task of the queue, as in
-    /// [`install`](Self::install).
+    /// Inside a task of this queue, the halves belong to that task. Such a call usually allocates
+    /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if the
+    /// list must grow in which this thread's halves wait. Elsewhere the whole call is a task of the
+    /// queue, as in [`install`](Self::install).
     ///
-    /// While another thread runs the second closure, this thread runs only halves and jobs of
-    /// scopes that come of that closure. While there are none, this thread sleeps. Its place at the
-    /// executor then goes to another thread, and the queue is not charged for the time. The thread
-    /// keeps its place in the queue, so waiting threads count towards the queue's limit.
+    /// While another thread runs the second closure, this thread runs only work that was forked
+    /// within that closure. While there is none, this thread sleeps. Then another thread may
+    /// replace it at the executor, and the queue is not charged for the time. But the sleeping
+    /// thread still counts towards the queue's limit.
     ///
     /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
     /// ended. So a task that has begun can end.
@@ -118,8 +119,8 @@ impl Queue {
 
     /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
     /// cancelled. A closure that runs can look at the token. Outside of the queue's tasks, the
-    /// whole call is a task with this token. Once the token is cancelled, that task does not wait
-    /// for its turn.
+    /// whole call is a task with this token. If the token is cancelled before that task's turn, the
+    /// task is dropped at once.
     ///
     /// # Errors
     ///
@@ -184,7 +185,8 @@ impl Queue {
         mem::forget(b);
         half.latch.add(Some(&serving.owner));
         let outer = serving.owner.latch.get();
-        // SAFETY: I7 — a panic of `a` is caught, so this frame stays until `take_back` or the wait.
+        // SAFETY: I7 — a panic of `a` is caught, so this frame stays until `take_back` returns
+        // `true` or the wait ends.
         let shard = unsafe { offer(scheduler, line, &raw const half.head, outer) };
         let first = thread::catch(a);
         let is_ours = line.forks.get().is_some_and(|it| it.take_back(shard, &half.head));
@@ -210,8 +212,8 @@ impl Queue {
     ///
     /// `f` gets `None` in three cases. The thread runs no task of a queue. Or it runs an unrelated
     /// job inside the task ([`yield_now`](crate::pool::yield_now)). Or no handle of the queue is
-    /// left. If `f` gets the queue, the thread keeps a handle of it until its lease ends, at most a
-    /// quantum after the task.
+    /// left. If `f` gets the queue, the thread keeps a handle of it, and so keeps it open, until it
+    /// stops serving the queue. That may be some tasks later.
     ///
     /// # Examples
     ///
@@ -234,14 +236,14 @@ impl Queue {
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure waits for
     /// its turn in the queue, and this thread waits for the closure as for a
     /// [handle](crate::JoinHandle::join). If this thread is one of the executor's, it runs the
-    /// closure itself, in a free place of the queue. But another thread of the executor may be
-    /// faster. The queue's capacity does not count, since a waiting thread cannot bring more tasks.
+    /// closure itself once the queue is below its limit, unless another thread was faster. The
+    /// queue's capacity does not apply, since a waiting thread cannot bring more tasks.
     ///
     /// # Panics
     ///
     /// Resumes the panic of the closure. Outside of the queue's tasks, panics in three more cases.
-    /// The queue or the executor is closed and refuses the task. One of them is cancelled and drops
-    /// it. Or the wait would never end
+    /// The task is refused, because the queue is closed, or the executor is closed or full. Or the
+    /// queue or the executor is cancelled, which drops the task. Or the wait would never end
     /// ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
     ///
     /// # Examples
@@ -346,7 +348,8 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
 
 struct Pointer(*mut (), unsafe fn(*mut ()));
 
-// SAFETY: I7 — the closure and its result are `Send`, and one thread at a time uses the `Call`.
+// SAFETY: I7 — the closure and its result are `Send`, and the waiting thread uses the `Call` only
+// before and after the task.
 unsafe impl Send for Pointer {}
 
 impl Pointer {

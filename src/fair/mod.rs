@@ -1,14 +1,15 @@
-//! Fair scheduling: one executor is shared among many queues, by weight, in time.
+//! Fair scheduling: many queues share one executor. Each gets thread time by its weight.
 //!
 //! A [`FairScheduler`] runs on any [`Executor`](crate::Executor). Tasks are spawned into its
-//! [queues](Queue). A program may make and drop queues at any time, up to 65,535 at once beside the
-//! default one. A [`Policy`] picks the queue that is served next. Some features that other
-//! schedulers implement separately are settings of a queue here:
+//! [queues](Queue). A program can make and drop queues at any time. At most 65,535 queues exist at
+//! once, besides the default one. A [`Policy`] picks the queue that is served next. Other
+//! schedulers implement the following features separately; here they are settings, or combinations
+//! of parts:
 //!
 //! | | |
 //! |---|---|
 //! | round robin | [`RoundRobin`] as the policy |
-//! | shares by weight, in time | [`WeightedFair`], the default |
+//! | shares of thread time, by weight | [`WeightedFair`], the default |
 //! | priorities | [`QueueBuilder::priority`] |
 //! | limited parallelism | [`QueueBuilder::max_parallel`]; for futures, [`QueueBuilder::max_in_flight`] |
 //! | ordered execution | `max_parallel(1)` |
@@ -41,24 +42,26 @@
 //!
 //! # The promise
 //!
-//! A queue is *backlogged* if it is ready all the time and never at its limit. Take two backlogged
-//! queues of the same priority. Let S₁ and S₂ be their service, w₁ and w₂ their weights, and L₁ and
-//! L₂ the lengths of their longest tasks. Let W be the executor's parallelism, and Q the quantum.
-//! Under [`WeightedFair`]
+//! A queue is *ready* if it has a queued task (or a fork, see below), is below its
+//! [limit](QueueBuilder::max_parallel), and is not paused. It is *backlogged* while it is ready
+//! without a break. Take two queues of the same priority, from the moment at which both are
+//! backlogged. Let S₁ and S₂ be the thread time that they have got since then. Let w₁ and w₂ be
+//! their weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the executor's
+//! parallelism, and Q the [quantum](Builder::quantum). Under [`WeightedFair`], whatever the other
+//! queues do,
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
-//! from the moment at which both are backlogged, whatever the other queues do. Between any two
-//! later moments the bound is twice as large, because service that is under way at the first moment
-//! is charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. For weights below a million ε is
-//! negligible. For the greatest weight, 2³², it is 8 µs of service. The bound holds as long as (L +
-//! Q)/w is below 73 minutes for each queue: a longer lease is [charged as one of that
-//! length](crate::guide::limits).
+//! If S₁ and S₂ are counted from a later moment, the bound is twice as large. Service that is under
+//! way at that moment is charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. For weights
+//! below a million ε is negligible. For the greatest weight, 2³², it is 8 µs of service. The bound
+//! holds while (L + Q)/w is below 73 minutes for each queue. A lease longer than 73 minutes times w
+//! is [charged as one of that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
 //! clock of [`sim`](crate::sim). Each run takes a thousand programs with random weights, costs and
-//! numbers of threads, and ten thousand under `FILCH_STRESS=10`.
+//! numbers of threads, or ten thousand under `FILCH_STRESS=10`.
 //!
 //! For a task that [forks](Queue::join), L is the task's longest *stretch*. A stretch is a time for
 //! which one thread runs the task, or forks within it, without sleeping in a wait.
@@ -74,8 +77,9 @@
 //!
 //! # When the executor ends
 //!
-//! A scheduler does not end its executor. An executor that has ended refuses tickets, and then the
-//! queues refuse new tasks. The queued tasks are run or dropped:
+//! A scheduler does not end its executor. An executor that has ended refuses *tickets* (the
+//! scheduler's jobs, see below), and then the queues refuse new tasks. The queued tasks are run or
+//! dropped:
 //!
 //! | when the executor ends | the queued tasks |
 //! |---|---|
@@ -86,22 +90,21 @@
 //! The handles of dropped tasks report that they were cancelled.
 //!
 //! A queue may become ready while the executor is full and no ticket is under way. Then the
-//! scheduler starts a thread of its own for the queued tasks, which counts against no limit of the
-//! executor. The thread that has made the queue ready may hold locks that these tasks take. So it
-//! runs none of them, unless no thread can be started.
+//! scheduler starts a thread of its own, which runs the queued tasks and counts against no limit of
+//! the executor. The thread that has made the queue ready may hold locks that these tasks take. So
+//! it runs them itself only if no new thread can be started.
 //!
 //! # How it works
 //!
-//! - A *ready* queue has a queued task or a fork, is below its limit, and is not paused. The *ready
-//!   set* contains every ready queue, and perhaps others.
-//! - A *ticket* is a job of the executor that serves queues for a quantum, then submits itself
-//!   again. It *searches* until it has found a task.
+//! - The *ready set* contains every ready queue, and perhaps others.
+//! - A *ticket* is a job that the scheduler submits to the executor. It serves queues for a
+//!   quantum, then submits itself again. It *searches* until it has found a task.
 //! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
 //!   within the queue's limit.
 //! - A *lane* is a deque of a queue's futures that have woken themselves. A lease borrows it.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
 //! - A *slot* is the number of a queue, which a later queue may have again. A *line* is the shared
-//!   state of the queue in a slot.
+//!   state of the queue in a slot. Its *life word* counts the queue's tasks and leases.
 //!
 //! ```text
 //!   spawn ──▶ queue's injector ──▶ ready set ──▶ policy ──▶ lease ──▶ task, task, task … quantum
@@ -113,7 +116,7 @@
 //!
 //! # The files
 //!
-//! Each folder uses only the folders above it in this table. The files with the public calls stand
+//! Each folder uses only the folders above it in this table. Most public calls are in the files
 //! beside the folders.
 //!
 //! | | |
@@ -125,8 +128,8 @@
 //! | `queue` | a queue's handle, its futures, its metrics |
 //! | `serving` | turns, leases, and tasks that run on threads which wait |
 //!
-//! Within a folder, calls go one way, too. `HandOver` is the one call upwards: the executor runs a
-//! ticket, perhaps at once, or drops the ticket.
+//! Within a folder, calls go one way, too. The trait `HandOver` is the one exception: through it
+//! `scheduler` calls `serving`, when the executor runs or drops a ticket.
 //!
 //! # Invariants
 //!

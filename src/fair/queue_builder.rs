@@ -111,8 +111,8 @@ impl<'a> QueueBuilder<'a> {
     /// Limits the number of futures that have begun and not ended; further futures wait until
     /// another ends. By default unlimited.
     ///
-    /// A future that waits for another future of the same queue keeps its permit meanwhile. No
-    /// future makes progress if all futures with a permit wait for futures without one.
+    /// A future that waits for another future of the same queue still counts. If all counted
+    /// futures wait for futures that have not begun, none of them makes progress.
     ///
     /// # Examples
     ///
@@ -133,9 +133,9 @@ impl<'a> QueueBuilder<'a> {
     /// capacity.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled.
-    /// There is one exception, for tasks that are cancelled, or run by a thread that waits for
-    /// them. While the queue holds the jobs of 4,096 such tasks, a further one takes up room until
-    /// a server reaches its job.
+    /// There is one exception. The job of a task stays queued if the task is cancelled, or is run
+    /// by a thread that waits for it. While 4,096 such jobs are queued, a further such task takes
+    /// up room until a thread reaches its job.
     ///
     /// # Examples
     ///

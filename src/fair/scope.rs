@@ -65,7 +65,8 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
         if let Err(payload) = result {
             failures.note(JoinError::panic(payload));
         }
-        // SAFETY: I7 — the latch counts this job. The scope may go now, and nothing below uses it.
+        // SAFETY: I7 — the latch counts this job. The scope can be gone after this call, and
+        // nothing below uses it.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
@@ -77,10 +78,10 @@ impl Queue {
     /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
     /// weight, limit and priority, never refused, and charged to the queue wherever they run. When
     /// `f` has returned, this thread runs the jobs that no other thread has begun. Then it waits
-    /// for the other jobs; meanwhile it runs only forks that belong to the scope.
+    /// for the other jobs; meanwhile it runs only work that was forked within the scope.
     ///
-    /// Inside a task of this queue, `f` runs in the place that the task has. Elsewhere the whole
-    /// call is a task of the queue, as in [`install`](Self::install).
+    /// Inside a task of this queue, `f` runs as a part of that task. Elsewhere the whole call is a
+    /// task of the queue, as in [`install`](Self::install).
     ///
     /// # Panics
     ///
@@ -188,9 +189,10 @@ impl Queue {
 impl<'scope> QueueScope<'scope, '_> {
     /// Spawns a closure as a job of the scope.
     ///
-    /// Allocates once, except for the first four closures that the scope's owner spawns. These must
-    /// capture at most three words; with a token or a context, at most one word. Allocates once
-    /// more if the queue has a [context](super::QueueBuilder::context).
+    /// Allocates once, except for the first four small closures that the scope's owner (the thread
+    /// that opened it) spawns. A small closure captures at most three words; with a token or a
+    /// context, at most one. Allocates once more if the queue has a
+    /// [context](super::QueueBuilder::context).
     ///
     /// The owner runs its newest job first, and the other threads take the oldest.
     ///

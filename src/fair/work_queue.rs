@@ -68,7 +68,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         Ok(WorkQueue::on(queue, function))
     }
 
-    /// Returns a work queue on a queue that shares its executor with others.
+    /// Returns a work queue that processes its inputs as tasks of `queue`, beside the other queues
+    /// of the scheduler.
     ///
     /// # Examples
     ///
@@ -126,7 +127,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         Ok(WorkQueue::on_async(queue, function))
     }
 
-    /// Returns a work queue on a queue, for an asynchronous function.
+    /// Returns a work queue that processes its inputs as futures of `queue`, for an asynchronous
+    /// function.
     ///
     /// # Examples
     ///
@@ -271,8 +273,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
 
     /// Closes the work queue, and blocks until every handle has its result. With
     /// [`Shutdown::Drain`], every accepted input is processed. With [`Shutdown::Cancel`], inputs
-    /// that have not begun are cancelled, and inputs that have begun are asked to stop. The future
-    /// of an asynchronous function is dropped, even if it has begun. May be called again.
+    /// that have not begun are cancelled, and inputs that have begun are asked to stop. `Cancel`
+    /// also drops futures that have begun, if the function is asynchronous. This can be called
+    /// again.
     ///
     /// # Errors
     ///

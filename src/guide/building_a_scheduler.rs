@@ -37,8 +37,8 @@
 //!
 //! A thread leaves only after `is_empty` has returned `true`; a second `pop` that returns `None` is
 //! not enough. While a producer is half-way through a push, `is_empty` returns `false`, but `pop`
-//! may go around that producer. This scheduler has one fault: its threads spin when there is
-//! nothing to do.
+//! might go around that producer and return `None`. This scheduler has one fault: its threads spin
+//! when there is nothing to do.
 //!
 //! # Sleeping
 //!
@@ -66,8 +66,9 @@
 //! ```
 //!
 //! So the sleeper's second look finds every push before `prepare`, and a notification tells the
-//! sleeper of every push after `prepare`. A fence on each side keeps the processor from reordering
-//! the two steps. [`idle`](crate::idle) shows the protocol in two columns.
+//! sleeper of every push after `prepare`. On each side, a fence keeps the processor from reordering
+//! the two steps: push and notification, `prepare` and second look. [`idle`](crate::idle) shows the
+//! protocol in two columns.
 //!
 //! The next program is the first one with threads that sleep. Its pool implements
 //! [`Executor`](crate::Executor), so [tasks](crate::executor::TaskBuilder),
@@ -130,8 +131,8 @@
 //! A fair scheduler submits its jobs again and again, by
 //! [`Executor::execute_last`](crate::Executor::execute_last). By default that method calls
 //! `execute`, which is right if all threads take jobs from one FIFO queue. If the threads of a pool
-//! take their own newest job first, the method must put the job elsewhere. The injector of the next
-//! section is such a place.
+//! take their own newest job first, the method must put the job into a FIFO queue. The injector of
+//! the next section is such a queue.
 //!
 //! # A deque for each thread
 //!
@@ -213,14 +214,14 @@
 //! assert_eq!(shared.leaves.into_inner(), 1024);
 //! ```
 //!
-//! Three lines are easily forgotten. Without any one of them, a thread may sleep although there is
+//! Three lines are easily forgotten. Without any one of them, a thread can sleep although there is
 //! work:
 //!
 //! | line | without it |
 //! |---|---|
-//! | (a) | no other thread sees a batch while it moves to the thief's deque. A thread that looks then goes to sleep, and nothing wakes it for these items |
-//! | (b) | notifiers woke no other thread because this one was searching; so when its search ends, it must wake the next |
-//! | (c) | one notification may stand for several items; if the woken thread takes one and does not end its search, no thread takes the others. So `commit` returns a search, and the next `found` ends it |
+//! | (a) | no other thread sees a batch while it moves to the thief's deque. A thread that looks at that moment finds nothing and sleeps, and nothing wakes it for these items |
+//! | (b) | while this thread searched, notifiers relied on it and woke no other thread. So when it ends its search and more work is there, it must wake the next |
+//! | (c) | one notification can stand for several items; if the woken thread takes one and does not end its search, no thread takes the others. So `commit` returns a search, and the next `found` ends it |
 //!
 //! A pool does more. It catches panics, which here end the thread. Its workers sometimes look into
 //! the injector first, so that recursion does not starve it. Its threads know to which pool they
@@ -229,9 +230,10 @@
 //! # Sleeping in something of your own
 //!
 //! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
-//! returns the [`Waker`](std::task::Waker) that wakes it. After a wake-up, the next `park` returns
-//! at once. `park` may also return spuriously. In this program a worker sleeps in the thread
-//! itself; in `examples/io_driver/main.rs` it sleeps in a poller of sockets:
+//! returns the [`Waker`](std::task::Waker) that wakes it. If the waker was woken while the thread
+//! was awake, the next `park` returns at once. `park` can also return spuriously. In this program a
+//! worker sleeps in the thread itself; in `examples/io_driver/main.rs` it sleeps in a poller of
+//! sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};

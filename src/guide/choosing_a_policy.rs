@@ -10,7 +10,7 @@
 //! | equal shares of the threads' time | nothing: [`WeightedFair`](crate::fair::WeightedFair) is the default, and weights are 1 |
 //! | three times as much for one queue as for another | `weight(3)` on that queue; [`set_weight`](crate::fair::Queue::set_weight) changes it later |
 //! | one task of each queue in turn, however long it runs | `policy(RoundRobin::new)` |
-//! | at most n tasks at once, for connections, memory or licences | `max_parallel(n)`; for futures that have begun and not ended, `max_in_flight(n)` |
+//! | at most n tasks at once, for example because each needs a connection or a licence | `max_parallel(n)`; for futures that have begun and not ended, `max_in_flight(n)` |
 //! | one task at a time, in order | `max_parallel(1)` |
 //! | a thread that is always free for other queues | `max_parallel(threads - 1)` on the queue with long tasks |
 //! | to refuse instead of queuing without end | `capacity(n)`, and `try_spawn`, which returns the refused closure |
@@ -18,7 +18,7 @@
 //! | a share for a tenant, however many queues it has | a scheduler [over](crate::FairScheduler::over) the tenant's queue |
 //! | another order, such as by deadline | a [`Policy`](crate::fair::Policy) of your own |
 //! | shorter delays, at a higher cost for each task | a smaller [`quantum`](crate::fair::Builder::quantum) than the default of 100 µs |
-//! | to know whether it is fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
+//! | to know whether the shares are fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
 //! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
 //! threads with a virtual clock. So the numbers are the same on each machine. You can test your own
@@ -27,7 +27,8 @@
 //! # By turns, or by time
 //!
 //! Two queues of equal weight are backlogged. Tasks of one take 10 ms, tasks of the other 100 µs.
-//! Turns are fair to tasks, so the first queue gets nearly all of the time. Time is fair to queues:
+//! By turns, each queue runs as many tasks as the other, so the queue with long tasks gets nearly
+//! all of the time. By time, each queue gets half of it:
 //!
 //! ```
 //! use filch::fair::{Builder, RoundRobin};
@@ -59,7 +60,8 @@
 //! ```
 //!
 //! So use round robin for tasks of about equal length, or if turns are the resource to share. Round
-//! robin is not much cheaper, because it reads the clock too, for the metrics.
+//! robin is not much cheaper than sharing by time, because it also reads the clock, for the
+//! metrics.
 //!
 //! # Weight
 //!
@@ -94,8 +96,8 @@
 //! # Limits
 //!
 //! A share cannot shorten the wait for a running task, because no task is interrupted. If all
-//! threads run long tasks, a new task waits until the first of them ends. A limit on the long tasks
-//! keeps a thread free:
+//! threads run long tasks, a new task waits until one of them ends. A limit on the long tasks keeps
+//! a thread free:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -149,12 +151,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! To give a queue more than the others, use weights. A backlogged queue of high priority leaves
-//! the others next to nothing.
+//! To give a queue more time than the others, use weights. A backlogged queue of high priority
+//! leaves the others next to nothing.
 //!
-//! A queue of high priority waits until a thread is free. If tasks are long, keep a thread for it
-//! with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there is no urgent
-//! task.
+//! A task of high priority waits until a thread is free. If the other tasks are long, keep a thread
+//! for urgent tasks with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there
+//! is no urgent task.
 //!
 //! # Capacity
 //!
@@ -177,8 +179,9 @@
 //!
 //! A policy only decides about order: it can starve a queue, but it cannot lose a task. A policy
 //! knows a queue by its *slot*, a small number. The next policy picks the queue with the earliest
-//! deadline, from an array that has a deadline for each slot. [`Policy`](crate::fair::Policy) shows
-//! it over a pool; here a virtual clock makes its order certain:
+//! deadline, from an array that has a deadline for each slot. The documentation of
+//! [`Policy`](crate::fair::Policy) has the same example over a pool. Here a virtual clock makes the
+//! order certain:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};
@@ -212,22 +215,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A slot is a number below 65,536, so an array for all slots is that long. The scheduler calls
-//! [`opened`](crate::fair::Policy::opened) when a slot gets another queue. Several threads call a
-//! policy at once, so its state is atomic.
+//! A slot is a number below 65,536, so an array for all slots has 65,536 entries. The scheduler
+//! calls [`opened`](crate::fair::Policy::opened) when a slot gets another queue. Several threads
+//! call a policy at once, so its state is atomic.
 //!
 //! # Promises and their limits
 //!
-//! A *backlogged* queue is ready all the time. Take two queues of one priority, from the moment at
-//! which both are backlogged. Their weighted service differs by at most the sum, over both queues,
-//! of threads · (longest task + quantum) ÷ weight. Between two later moments the bound is twice as
-//! large. [`fair`](crate::fair#the-promise) has the formula. The promise is about *shares*, and
+//! A queue is *backlogged* if it is ready all the time and never at its limit. Take two queues of
+//! one priority, from the moment at which both are backlogged. Let S₁ and S₂ be their service since
+//! then, w₁ and w₂ their weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the
+//! number of threads, and Q the quantum. Then S₁/w₁ and S₂/w₂ differ by at most W·(L₁ + Q)/w₁ +
+//! W·(L₂ + Q)/w₂. Between two later moments the bound is twice as large.
+//! [`fair`](crate::fair#the-promise) has the exact formula. The promise is about *shares*, and
 //! holds only under `WeightedFair`. There is no promise
 //!
-//! - about how soon a task ends: a queue that becomes ready waits for the current leases, and for
-//!   queues with less virtual time;
+//! - about how soon a task ends: a queue that becomes ready waits until a thread ends its turn at
+//!   another queue. Before it come the queues with less [virtual time](crate::fair::WeightedFair);
 //! - about processor time: service is time on a thread, even if the task blocks, unless a
 //!   [`Clock`](crate::fair::Clock) of yours measures otherwise;
 //! - of credit to a queue that was idle: it starts where the others are;
 //! - to a queue at its limit, or with a task that never ends: no task is interrupted;
-//! - about the executor's other jobs: the scheduler's tickets wait behind them.
+//! - about the executor's other jobs: the scheduler's own jobs wait behind them.

@@ -44,7 +44,7 @@
 //! | order | LIFO and FIFO owners, thieves at the oldest end, batches in the order of each flavour |
 //! | sizes | 64 slots at first; a batch has about half of the items, and at most 32 unless a limit is given |
 //! | ownership | `Worker` is `Send` and not `Sync`; `Stealer` and `Injector` are both |
-//! | promises | linearizable; the pusher's actions before a push happen before the taker's actions after it |
+//! | promises | linearizable; the pusher's actions before a push happen before the taker's actions after it has taken the item |
 //!
 //! # What is different
 //!
@@ -57,7 +57,7 @@
 //! goes around that producer. In crossbeam-deque a consumer spins on a slot that its producer has
 //! claimed and not filled.
 //!
-//! *No slot has a data race.* Items are copied by atomic operations on words that may be
+//! *No slot has a data race.* Items are copied by atomic operations on words that are perhaps
 //! uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
 //! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports only some
 //! processors.
@@ -66,7 +66,7 @@
 //! All of them together are smaller than the current one. If that is too much memory, see *Giving
 //! memory back* below.
 //!
-//! *`push` may panic if you opt in*: it panics at a maximum capacity that you have set, or after
+//! *`push` can panic if you opt in*: it panics at a maximum capacity that you have set, or after
 //! `close`. crossbeam-deque has neither.
 //!
 //! *There are more methods.* A trait of yours may add `drain`, `close` or another name below to
@@ -160,7 +160,7 @@
 //! ## When to wake a sleeper
 //!
 //! `push_was_empty` returns whether the queue was empty before the push. So a producer of an
-//! injector may wake a sleeper only after a push that returns `true`. For that, the consumers need
+//! injector need not wake a sleeper after a push that returns `false`. For that, the consumers need
 //! the fence that the method documents. An [`EventCount`](crate::idle::EventCount) needs no such
 //! fence: [`building_a_scheduler`](super::building_a_scheduler) shows how.
 //!

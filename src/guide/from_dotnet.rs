@@ -108,7 +108,7 @@
 //! ```
 //!
 //! *`ExecutionContext`*: the context is captured with the item, and not with the pool's job that
-//! will serve a queue. Such a job may run another item than the one that was submitted with it.
+//! will serve a queue. Such a job can run another item than the one that was submitted with it.
 //! Contexts are off by default, and then cost nothing, as with `UnsafeQueueUserWorkItem`.
 //!
 //! ```
@@ -171,7 +171,7 @@
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
 //! [`LockedPool`](crate::pool::LockedPool). The article's `Dispose` dropped the queued items. If a
-//! worker called `Dispose`, the worker waited for itself. filch does neither:
+//! worker called it, the worker waited for itself. `Shutdown::Drain` does neither:
 //!
 //! ```
 //! use filch::pool::LockedPool;
@@ -194,9 +194,10 @@
 //! # Duffy, part 3: queues for each thread
 //!
 //! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
-//! queue for tasks from outside, and stealing. At every 61st turn a worker looks elsewhere before
-//! its own deque, mostly in the outside queue. The article left open whether a wake-up between a
-//! failed steal and going to sleep is lost; here it is not.
+//! queue for tasks from outside, and stealing. At every 61st turn a worker does not begin at its
+//! own deque. It first looks in the outside queue, or sometimes at the oldest job of a random
+//! deque. The article left open whether a wake-up between a failed steal and going to sleep is
+//! lost; here it is not.
 //!
 //! *Inlining*: a worker that waits for a task runs the task, if it has not begun, whichever queue
 //! holds it.

@@ -111,8 +111,8 @@
 //!
 //! # What a thread does while it waits
 //!
-//! In rayon, a waiting thread runs any job that it finds. So a job may begin in the middle of
-//! another job that waits, on the same stack. The inner job may take hours (rayon#957). Or it may
+//! In rayon, a waiting thread runs any job that it finds. So a job can begin in the middle of
+//! another job that waits, on the same stack. The inner job can take hours (rayon#957). Or it can
 //! want a lock that the outer job holds, which is a deadlock (rayon#592).
 //!
 //! In filch, a waiting thread runs *the awaited task*, if that task has not begun. If the thread
@@ -145,7 +145,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: waits may need threads beyond `num_threads`. The pool adds at most one for each
+//! The price: waits can need threads beyond `num_threads`. The pool adds at most one for each
 //! waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads) in all. A
 //! thread that waits on a handle cannot help a task that has begun.
 //! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
@@ -155,9 +155,10 @@
 //!
 //! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
-//! [`FairScheduler`](crate::FairScheduler), over any executor. Halves and jobs are parts of a task
-//! of that queue. They are served under its weight, its `max_parallel` and its priority, and
-//! charged to it wherever they run. So a tenant that sorts in parallel gets no more than its share:
+//! [`FairScheduler`](crate::FairScheduler), over any executor. Halves of a `join` and jobs of a
+//! scope are parts of a task of that queue. They are served under its weight, its `max_parallel`
+//! and its priority, and charged to it wherever they run. So a tenant that sorts in parallel gets
+//! no more than its share:
 //!
 //! ```
 //! use filch::fair::{FairScheduler, Queue};
@@ -212,8 +213,8 @@
 //! ```
 //!
 //! A pool of that package never has more threads than it was built with, since rayon's users index
-//! by `current_thread_index`. So if a waiting thread has nothing to help with, it sleeps, and no
-//! other thread takes its place.
+//! arrays by `current_thread_index`. So if a waiting thread has nothing to help with, it sleeps,
+//! and no other thread takes its place.
 //!
 //! # Keeping rayon, and sharing its threads
 //!

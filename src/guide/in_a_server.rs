@@ -12,8 +12,8 @@
 //!        └────── tokio: writes the response ◀─────────┴──────────────────────┘
 //! ```
 //!
-//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. It puts
-//! requests into queues by a layer of tower, which is the crate in `compat/tower`.
+//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. A layer of
+//! tower, from the crate in `compat/tower`, puts its requests into queues.
 //!
 //! # A request
 //!
@@ -53,26 +53,27 @@
 //! Three limits keep the memory bounded:
 //!
 //! - [`capacity`](crate::fair::QueueBuilder::capacity) bounds the requests of a tenant that wait or
-//!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try elsewhere.
-//! - The bodies of waiting requests need a limit in bytes. The example has a semaphore for each
-//!   tenant.
+//!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try another
+//!   server.
+//! - The bodies of waiting requests need a limit in bytes. In the example, a semaphore for each
+//!   tenant counts them.
 //! - Connections need a limit too, because idle or slow connections are in no queue. They also need
 //!   timeouts, or else silent clients hold all of them. In the example, hyper's
 //!   `header_read_timeout` ends idle connections.
 //!
 //! A capacity bounds how much a tenant's requests delay each other. Weights bound how much they
-//! delay other tenants. But a running task is never interrupted, so a request may wait until a task
+//! delay other tenants. But a running task is never interrupted, so a request can wait until a task
 //! of another tenant ends. If those tasks are long, give their queue a
 //! [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
 //!
 //! # Threads of I/O and threads that compute
 //!
 //! Threads of tokio and threads that compute share the processors. A thread of tokio that reads a
-//! request needs microseconds, but may wait for milliseconds behind threads that compute. So the
+//! request needs microseconds, but can wait for milliseconds behind threads that compute. So the
 //! example gives its computing threads a lower priority, in
 //! [`on_thread_start`](crate::pool::Builder::on_thread_start): on Linux a niceness of 5. In its
 //! load test, a light tenant sends requests beside another tenant's flood. On two cores, the lower
-//! priority took the light tenant's 99th percentile from 10.1 to 7.3 ms.
+//! priority reduced the 99th percentile of the light tenant's latency from 10.1 to 7.3 ms.
 //!
 //! # Spans
 //!
@@ -101,12 +102,12 @@
 //!
 //! # The end
 //!
-//! 1. Stop accepting connections, and let the requests that are there finish.
+//! 1. Stop accepting connections, and let the requests that have arrived finish.
 //! 2. Call [`shutdown_timeout`](crate::FairScheduler::shutdown_timeout) of the scheduler with
 //!    `Drain`, on a thread that may block. A future can await
 //!    [`drained`](crate::FairScheduler::drained) instead.
-//! 3. If tasks are left by then, call `shutdown_timeout` with `Cancel`: queued requests get their
-//!    error at once.
+//! 3. If tasks are left when that call times out, call `shutdown_timeout` with `Cancel`: queued
+//!    requests get their error at once.
 //!
 //! # One machine and several
 //!

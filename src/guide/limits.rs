@@ -45,18 +45,19 @@
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
-//!   job is queued. That thread takes no further ticket of a scheduler. So if a queue's task blocks
-//!   until another task of a queue has run, it may hold up the drain for ever.
+//!   job is queued. But that thread begins no further *ticket*, which is a job by which a scheduler
+//!   serves its queues. So a queue's task that blocks until another task of a queue has run can
+//!   hold up the drain for ever.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
 //!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
-//!   of it. If there is only other work, another thread takes its place. So there may be one more
+//!   of it. If there is only other work, another thread takes its place. So there can be one more
 //!   thread for each waiting thread, up to `max_threads`. Where no thread can take the place, as in
 //!   a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
-//! - *The only thread of an executor may sleep for ever*, if no other thread can take its place.
-//!   Suppose that this thread alone serves a queue, and a scheduler is over the queue. If the
-//!   thread runs no task of the queue, and waits for a task of that scheduler, the wait never ends.
-//!   [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing, and so always times out on
-//!   such a thread.
+//! - *The only thread of an executor can sleep for ever*, if no other thread can take its place.
+//!   Suppose that this thread alone serves a queue, and that a second scheduler is over that queue.
+//!   Outside the queue's tasks, the thread waits for a task of the second scheduler. Then the wait
+//!   never ends. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing, so on such a
+//!   thread it times out unless the task is done already.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker sees only the
@@ -67,33 +68,35 @@
 //!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. Such
 //!   tasks may take half of the stack that was left at the first wait. Beyond that,
 //!   [`join`](crate::JoinHandle::join) and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return
-//!   an error that [`is_deadlock`](crate::task::JoinError::is_deadlock) (`task/depth.rs`). That is
-//!   after some 1,700 levels in an optimized build, and 340 in others.
+//!   a [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). That is after some
+//!   1,700 levels in an optimized build, and 340 in others.
 //!   [`stack_size`](crate::pool::Builder::stack_size) makes room for more. On a stack of unknown
 //!   size, such as a coroutine's, the tasks may take 128 KiB. Recursion by `scope` and by the
 //!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
-//!   nothing either. On the only worker of a pool, a `block_on` of a handle never returns. It does
-//!   inside [`blocking`](crate::pool::blocking), if `max_threads` permits another thread, which
-//!   then runs the task. Under the same condition, joining a future's handle returns. Joining a
-//!   closure's handle returns in any case, because the worker runs the closure.
-//! - *A half of a pool's `join`, or a job of its `scope`, is no part of the task around it while
-//!   another thread runs it.* It is not in the task's queue, and the task's cancellation does not
-//!   reach it. If the half waits for a place of that queue, or for the task's group, both wait for
-//!   ever, without an error. In tasks of a queue use [`Queue::join`](crate::fair::Queue::join) and
-//!   [`Queue::scope`](crate::fair::Queue::scope).
+//!   nothing either. On the only worker of a pool, a `block_on` of a handle never returns, unless
+//!   another thread runs the task. That happens inside [`blocking`](crate::pool::blocking), if
+//!   `max_threads` permits another thread. If it does, a `join` of a future's handle returns too,
+//!   even without `blocking`. A `join` of a closure's handle always returns, because the worker
+//!   itself runs the closure.
+//! - *In a pool's `join` or `scope`, a half or job that another thread runs is no part of the task
+//!   around it.* It is not in the task's queue, and the task's cancellation does not reach it.
+//!   Suppose that such a half waits for the task's group, or for room within the limit of that
+//!   queue. Then the half and the task wait for ever, without an error. In tasks of a queue use
+//!   [`Queue::join`](crate::fair::Queue::join) and [`Queue::scope`](crate::fair::Queue::scope).
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
 //! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as
 //!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
 //!   still borrow from it (`pool/forks/scope.rs`).
-//! - *A queue's task that is joined or cancelled leaves a tombstone* of some 150 bytes until the
-//!   queue reaches it. A [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A
-//!   pool's worker removes such jobs from its own deque, at once or by a later sweep.
-//! - *Over [`Inline`](crate::executor::Inline), the spawning thread also runs tasks that other
-//!   threads spawn meanwhile*, because there is no other thread. It returns when they spawn no
-//!   more.
+//! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
+//!   a job with nothing to run. It keeps some 150 bytes until the queue reaches it. A
+//!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
+//!   removes such jobs from its own deque, at once or by a later sweep.
+//! - *In a scheduler over [`Inline`](crate::executor::Inline), a thread that spawns a task also
+//!   runs the tasks that other threads spawn meanwhile.* The executor has no threads of its own.
+//!   The call returns when no task is left.
 //! - *A failed allocation ends the process*, as in the standard library.
 //! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
 //!   jobs never run.
@@ -120,8 +123,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Other endless waits are not detected. Two tasks on two threads may wait for each other. Or a
-//! task waits for a lock, channel or condition that only a task behind it would provide.
+//! Other endless waits are not detected. For example, two tasks on two threads wait for each other.
+//! Or a task waits for a lock, channel or condition that only a task behind it in the queue would
+//! provide.
 //!
 //! # Fair schedulers
 //!
@@ -136,8 +140,8 @@
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | half of ε in [the promise](crate::fair#the-promise) |
 //! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
-//! | how late a lowered limit is noticed | after the current task; if tasks are short, after up to 64 of them or 10 µs | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are always noticed after the current task |
-//! | memory of a queue that has been used | 6 KiB, 15 KiB if waits are measured, and 2 KiB if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler is dropped |
+//! | how late a lowered limit is noticed | after the current task; if tasks are short, after 64 of them or 10 µs, whichever comes first | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are always noticed after the current task |
+//! | memory of a queue that has been used | 6 KiB; 15 KiB more if waits are measured; 2 KiB more if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler is dropped |
 //!
 //! ```
 //! use filch::fair::{FairScheduler, QueueError};
@@ -149,14 +153,15 @@
 //! assert_eq!(fair.queue("nothing").max_parallel(0).build().unwrap_err(), QueueError::Parallel);
 //! ```
 //!
-//! *Tasks that wait for each other's places.* A task keeps its place in a limited queue while it
-//! waits. If it waits for a task of its own queue, that task runs in the same place. Suppose that
-//! queues A and B each run one task at a time. A task of A waits for one of B, and on another
-//! thread a task of B waits for one of A. Then neither continues, and no error is returned. The
-//! same can happen to futures within one queue under `max_in_flight`, because a future that waits
-//! for another keeps its permit. So wait in one direction only. The same can happen below a
-//! [reservation](crate::fair::Builder::reserve). A task that waits keeps its room, and the queues
-//! of lower priority share only the room that the reservation leaves.
+//! *Tasks that wait for each other's places.* A *place* is room for one running task within a
+//! queue's limit. A task keeps its place while it waits. If it waits for a task of its own queue,
+//! that task runs in the same place. Suppose that queues A and B each run one task at a time. A
+//! task of A waits for one of B, and on another thread a task of B waits for one of A. Then neither
+//! continues, and no error is returned. The same can happen to futures within one queue under
+//! `max_in_flight`, because a future that waits for another still counts as in flight. So wait in
+//! one direction only. The same can happen to queues of a lower priority than a
+//! [reservation](crate::fair::Builder::reserve). They share only the threads that the reservation
+//! leaves, and a task that waits still counts as using one.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -172,15 +177,17 @@
 //! Three related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
 //! joins a task of a queue whose places all belong to threads that await the job. In the second, a
 //! task that has the only place of its queue joins a future of that queue. In both, the `join`
-//! returns an error. In the third, a scheduler's executor passes tickets to one of the scheduler's
-//! own queues. Then the scheduler refuses tasks with
+//! returns an error. In the third, a scheduler's executor passes the scheduler's jobs to one of the
+//! scheduler's own queues. Then the scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
-//! *A policy, a clock or an executor that panics* costs at most one lease or ticket. The [panic
+//! *A policy, a clock or an executor that panics* costs at most one ticket or one *lease*. A lease
+//! is a thread's right to run tasks of one queue. The [panic
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
-//! *A change of weight* converts the queue's debt to the new weight. For leases under way, the
-//! conversion may be wrong by the longest task on each thread.
+//! *When a queue's weight changes*, the policy adapts the time that the queue still owes for past
+//! service to the new weight. For leases under way, the conversion can be wrong by the longest task
+//! on each thread.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
 //! costs as much as one that computes for the same time. A wait in
@@ -193,9 +200,9 @@
 //! *A paused queue with a scheduler over it* stays paused when the program drops its handles. Only
 //! the drop of the last handle resumes a queue, and the scheduler has one.
 //!
-//! *A wait for a queue to become idle* also waits until a thread reaches the tombstones of
-//! cancelled tasks. It does not if the queue is paused or has a capacity. The destructor of a
-//! cancelled closure may still run when the wait ends.
+//! *A wait for a queue to become idle* does not wait for tombstones if the queue is paused or has a
+//! capacity. Otherwise it waits until a thread reaches the tombstones of cancelled tasks. When the
+//! wait ends, the destructor of a cancelled closure might still be running.
 //!
 //! *A wait for a paused queue* does not learn when a task of
 //! [`Job::with_handle`](crate::Job::with_handle) is cancelled during the wait. Such a task does not

@@ -8,7 +8,7 @@
 //! | have a dependency on crossbeam-deque | [`from_crossbeam`]: one line in `Cargo.toml`, and what is different after it |
 //! | call `rayon::spawn`, `join` and `scope` | [`from_rayon`]: filch's names for the same calls, and how to keep rayon |
 //! | spawn tasks, cancel them and wait for them with tokio | [`from_tokio`]: tasks without a runtime, or on tokio's threads |
-//! | know .NET's `ThreadPool`, or Toub's and Duffy's articles about it | [`from_dotnet`]: each of their systems, in a few lines |
+//! | know .NET's `ThreadPool`, or Toub's and Duffy's articles about it | [`from_dotnet`]: each system of these articles, in a few lines of filch |
 //! | write a scheduler, and want its parts | [`building_a_scheduler`]: from a queue to a pool, and what goes wrong on the way |
 //! | have tenants, requests or components that share threads | [`choosing_a_policy`]: weights, limits, priorities, with numbers |
 //! | write a server that computes | [`in_a_server`]: tenants, backpressure, deadlines, shutdown, metrics |

@@ -1,10 +1,10 @@
 //! The cost of each operation, and how to lower it.
 //!
-//! Five things cost time. The most expensive is waking a thread, then moving a cache line from core
-//! to core, allocating, reading the clock, and a locked instruction. This page says which operation
-//! does which, and how to avoid it. `benches/README.md` has the ratios to other crates on four
-//! processors, each with two cores. Ratios of one run repeat on the same machine; nanoseconds do
-//! not carry over to another machine. No machine with more than two cores has been measured.
+//! Five things cost time. The most expensive comes first: waking a thread, moving a cache line from
+//! core to core, allocating, reading the clock, and a locked instruction. This page says which
+//! operation does which, and how to avoid it. `benches/README.md` has the ratios to other crates on
+//! four processors, each with two cores. Ratios of one run repeat on the same machine; nanoseconds
+//! do not carry over to another machine. No machine with more than two cores has been measured.
 //!
 //! # Instructions of each operation
 //!
@@ -27,8 +27,8 @@
 //! consumer of the injector fetches its item from another core. That costs more than all
 //! instructions together.
 //!
-//! *Move items in batches* when there is a backlog. A thief that takes a batch pays once. In a
-//! stream that is nearly empty a batch has one item, and `steal` is faster.
+//! *Move items in batches* when there is a backlog. A thief that takes a batch pays once for all
+//! its items. If the queue is nearly empty, a batch has one item, and `steal` is faster.
 //!
 //! ```
 //! use filch::{Injector, Worker};
@@ -41,7 +41,7 @@
 //!
 //! *Keep items small.* A thief copies the item before it knows whether its claim succeeds.
 //! `push_batch` pushes items of more than 64 bytes to an injector one by one. A box is one word,
-//! but its allocation costs more than the queue (`benches/README.md`, *Boxed items*).
+//! but its allocation costs more than a push and a pop (`benches/README.md`, *Boxed items*).
 //!
 //! *Do not steal without pause.* A failed steal is two loads, so a thief that does nothing else
 //! repeats it often. Each attempt takes a cache line from the owner. Search for some microseconds
@@ -59,7 +59,7 @@
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
 //! | a job of a `scope`, captures of at most two words | none |
-//! | a job of a `scope`, larger captures | one; none for the first four of at most six words, if the owner spawns them and is a worker |
+//! | a job of a `scope`, larger captures | one; but if a worker owns the scope, none for the first four closures of up to six words that it spawns |
 //! | a job of a `scope` with a handle | one |
 //! | `task().token(…)` | at least one in addition |
 //! | `task().group(…)` | one for the task, even if detached; sometimes one for the group's list |
@@ -101,8 +101,8 @@
 //! bursts that follow each other closely need to wake no thread. The price is the processor time of
 //! that search. An idle pool uses no processor time, because it has no timer.
 //!
-//! *Pools use asymmetric fences.* On Linux a notification, of which each spawn has one, needs no
-//! fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
+//! *Pools use asymmetric fences.* Each spawn notifies the workers. On Linux this notification needs
+//! no fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
 //! threads of the process. In a virtual machine that call is slow: up to 13 µs were measured. If
 //! threads of your own sleep as often as they are notified, use
 //! [`Searchers::new`](crate::idle::Searchers::new), whose fences are ordinary.
@@ -111,8 +111,8 @@
 //!
 //! A task of a queue costs more than a task of the bare pool. It is counted, passes through the
 //! queue's injector, needs one reading of the clock, and bears a part of the cost of a *lease*. A
-//! lease is the run of tasks that a thread takes from one queue before it asks the policy again.
-//! The lease ends with the first task that ends after the
+//! lease is a thread's right to run tasks of one queue until it asks the policy again. By default
+//! the lease ends with the first task that ends after the
 //! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. With a longer quantum
 //! there are fewer picks; with a shorter one, the service of queues differs by less:
 //!

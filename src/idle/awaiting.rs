@@ -13,8 +13,8 @@ use core::task::{Context, Poll, Waker};
 
 /// Returns a future that becomes ready once `holds` has returned true.
 ///
-/// The future calls `holds` at its first poll. Later, each notification of `events` calls `holds`.
-/// A change that may make `holds` true must be followed by a notification of all sleepers. A
+/// The first poll calls `holds`. After that, the threads that notify `events` call `holds`. A
+/// change that may make `holds` true must be followed by a notification of all sleepers. A
 /// condition that holds only between two calls is missed.
 pub(crate) fn until<O>(
     owner: O,

@@ -124,7 +124,7 @@ impl EventCount {
     /// both cases the thread sees the change when it next prepares. If each prepared thread is
     /// notified already, and no thread sleeps, the call adds nothing: those threads answer this
     /// call too. The notified thread need not have prepared before this call. A thread that
-    /// prepares later may take the signal, while an earlier one goes to sleep.
+    /// prepares later may take the notification, while an earlier one goes to sleep.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///

@@ -82,7 +82,7 @@ use crate::sync::order::{FencePair, Pair};
 const LOOK_AGAIN: FencePair = FencePair::named("idle::LOOK_AGAIN");
 
 /// The last searcher finds something, takes itself off the count, then looks for more. A notifier
-/// changes something, then reads the count of searchers, behind the fence of LOOK_AGAIN. At least
+/// changes something, then reads the count of searchers, after the fence of LOOK_AGAIN. At least
 /// one of the two sees the other's write.
 const SEARCHED: FencePair = FencePair::named("idle::SEARCHED");
 

@@ -1,4 +1,4 @@
-//! Parks: a worker may block in an I/O driver as well as in a plain parker.
+//! Parks: the means by which threads sleep, such as a plain parker or an I/O driver.
 
 #[cfg(feature = "std")]
 use crate::sync::park::Parker;

@@ -94,9 +94,9 @@ impl<'a> Prepared<'a> {
 
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// If this thread was notified after [`prepare`](EventCount::prepare), the caller may have
-    /// found something else. So this call may pass the notification on to a sleeper. It does so if
-    /// no other prepared thread is left to answer. Lock-free.
+    /// If this thread was notified, the caller may have found something other than the announced
+    /// change. So if every prepared thread has been notified, this call passes one notification on
+    /// to a sleeper. Lock-free.
     ///
     /// # Examples
     ///
@@ -115,8 +115,8 @@ impl<'a> Prepared<'a> {
     /// [`prepare`](EventCount::prepare).
     ///
     /// Rarely, this returns without a notification. Otherwise the notifier's earlier writes happen
-    /// before this returns. But a second notification may have found this thread notified already,
-    /// and added nothing. The changes before the second one are seen after the next
+    /// before this returns. If a second notification finds this thread notified already, the second
+    /// adds nothing. Its notifier's writes are then visible only after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples

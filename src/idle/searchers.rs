@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A thread that has prepared goes back to 1, even if it has found an item or was told. Two
-//! notifiers may count on this thread: one relied on it during its search, and another told it
+//! notifiers might count on this thread: one relied on it during its search, and another told it
 //! afterwards. If the thread took one item and looked no further, the other notifier's item would
 //! be forgotten (`canary_one_look_for_two_notifications`).
 
@@ -244,9 +244,9 @@ impl<'a> Search<'a> {
 
 /// A searcher that is about to sleep: [`Search::prepare`].
 ///
-/// Committing and cancelling both return a new [`Search`], because the thread may owe several
-/// looks. One notification may stand for several changes. Other notifiers may have relied on this
-/// thread while it searched. A thread that leaves for good drops the new `Search`.
+/// Committing and cancelling both return a new [`Search`], because one look may not be enough. One
+/// notification may announce several changes, and other notifiers may have relied on this thread
+/// while it searched. A thread that leaves for good drops the new `Search`.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,

@@ -35,7 +35,7 @@ use core::task::Waker;
 const FREE: usize = 0;
 /// Not in the list; its owner fills it.
 const HELD: usize = 1;
-/// In the list; its owner sleeps.
+/// In the list, or about to enter it; its owner sleeps, or is about to.
 const ASLEEP: usize = 2;
 /// Not in the list; the notifier that took it off takes the waker.
 const TAKEN: usize = 3;
@@ -46,10 +46,10 @@ const LEFT: usize = 5;
 /// In the list, without an owner.
 const GONE: usize = 6;
 
-/// One use. The bits of a state from this one on count uses.
+/// One use, as a state counts it. The bits below hold one of the states above.
 const USE: usize = 8;
 
-/// Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
+/// The number of chunks. Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
 const CHUNKS: usize = MOST_WAITERS.ilog2() as usize + 1;
 
 pub(super) struct WaiterCell {

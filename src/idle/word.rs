@@ -4,8 +4,8 @@
 //!  │ stamp: 26 │ signals: 12 │ prepared: 12 │ top: 14 │
 //! ```
 //!
-//! - *top*: the number of the newest sleeper's waiter, or 0 if no thread sleeps. Each waiter links
-//!   to the next older.
+//! - *top*: the number of the newest waiter in the list, or 0 if the list is empty. Each waiter
+//!   links to the next older.
 //! - *prepared*: the number of threads that have prepared and have neither committed nor cancelled.
 //! - *signals*: the number of prepared threads that are to look again. At most *prepared*.
 //! - *stamp*: counts each exchange that takes sleepers off, and each `notify_all`.

@@ -152,7 +152,7 @@ impl<T> Injector<T> {
     unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
         // SAFETY: I4 — the slot is not settled, because by 1 only the caller may settle it.
         let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
-        // SAFETY: I3 — by 1 the slot is the caller's, with the orphan. By 2 `content` fits.
+        // SAFETY: I3 — by 1 the slot is the caller's, with the orphan. By 2 `content` is its mark.
         let item = unsafe { slot.settle(content) };
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_sub(ORPHAN, order);

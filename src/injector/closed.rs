@@ -10,10 +10,10 @@ impl<T> Injector<T> {
     ///
     /// Returns whether this call closed it. Wait-free.
     ///
-    /// Items of earlier pushes may still come, and a steal goes around a stopped producer. So
-    /// [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will come. To drain,
-    /// check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if both are true,
-    /// no further item will come.
+    /// Items of earlier pushes may still come, because a steal gives up the slot of a stopped
+    /// producer. So [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will
+    /// come. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if
+    /// both are true, no further item will come.
     ///
     /// # Examples
     ///

@@ -9,7 +9,7 @@
 //!   └─────────────┘   └─────────────┘   └─────────────┘   └─────────────┘
 //!         ▲                                                       ▲
 //!      an orphan: claimed by a consumer,              claimed by a producer that has not
-//!      which did not wait for its producer            put its item there yet
+//!      which stopped waiting for its item             put its item there yet
 //! ```
 //!
 //! A producer claims a slot by adding to `tail`, puts its item there, and marks the slot. A
@@ -35,16 +35,16 @@
 //! - **I3** A consumer owns the slots that its compare-exchange of `head` passed, until it marks
 //!   them `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when all its slots are settled and `head` is in a later
-//!   segment. So the owner of a slot, which is not settled, may use the slot's segment.
+//!   segment. A slot that has an owner is not settled, so the owner may use the slot's segment.
 //! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
 //!   found the segment or orphan after its visit began.
 //! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. Before it does so, and
 //!   after the unlinking, it finds that there is no visitor.
-//! - **I7** The pointer beside `head` or `tail` points to the segment of that word's number, or to
-//!   the next if that segment is used up. So a consumer that reads the pointer between its read of
+//! - **I7** The pointer beside `head` or `tail` points to the segment of the word's number, or to
+//!   the next if that one is used up. So a consumer that reads the pointer between its read of
 //!   `head` and its claim gets the claimed slot's segment. A producer that reads the pointer after
 //!   its claim gets that segment or a later one.
-//! - **I8** A lasting segment is freed with the injector. `spares` has an entry for each.
+//! - **I8** A lasting segment is freed with the injector. `spares` has room for all of them.
 //! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
 //!   from `next` to `len` are initialised, and are not pushed yet.
 //! - **I10** A segment is one allocation: a header, then `SLOTS` slots, which `slot_at` points to.
@@ -58,8 +58,8 @@
 //!
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
-//! consumer makes a late producer's slot unusable, so each push has another locked instruction. Our
-//! own ideas are orphans, and to claim before looking. `head` and `tail` widen crossbeam's index.
+//! consumer makes a late producer's slot unusable, so each push has a second locked instruction.
+//! Orphans are new, and so is claiming before looking. `head` and `tail` extend crossbeam's index.
 
 mod around;
 mod batch;
@@ -100,12 +100,12 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
 /// `head` counts. It also sees the `tail` that the consumers before that position saw.
 ///
-/// A consumer registers an orphan by a read-modify-write of `head`. It then sees all that consumers
-/// with an earlier one could see. So it finds an item in its slot that was visible to any of them.
+/// A consumer that registers an orphan in `head` sees all that earlier changers of `head` saw. So
+/// if one of them could see an item in the orphan's slot, this consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that finds its orphan spoken for (`around.rs`) sees the slot's mark. Another consumer
-/// that finds it spoken for sees all items that were pushed before its taker's call began.
+/// A holder that finds its orphan spoken for (`around.rs`) sees the slot's mark. Any other consumer
+/// that finds an orphan spoken for sees all items pushed before the orphan's taker was called.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
@@ -139,17 +139,17 @@ const KEPT: usize = 64 << 10;
 
 /// A FIFO queue of tasks that any thread pushes to and takes from.
 ///
-/// Allocates nothing until the first push, and reuses its segments. Keeps at most 64 KiB, or one
-/// segment if a segment is larger.
+/// Allocates nothing until the first push, and reuses its segments. While it is empty, it keeps at
+/// most 64 KiB of them, or one segment if a segment is larger.
 ///
 /// # Progress
 ///
 /// Pushing is lock-free. A push is one fetch-add, and once per segment (256 small items) a few
 /// steps that any producer can complete. Taking is lock-free except for one bounded wait. If a
 /// producer is stopped between claiming a slot and filling it, the slot's consumer waits for 15 µs.
-/// Then the consumer goes around the slot. No thread waits for a consumer.
+/// Then it gives the slot up, unless 8,191 are given up already. No thread waits for a consumer.
 ///
-/// A thread that is stopped inside a call only delays the reuse of its own and later segments.
+/// Apart from that wait, a stopped thread only delays the reuse of its own and later segments.
 ///
 /// # Ordering
 ///
@@ -277,8 +277,8 @@ impl<T> Injector<T> {
         Visit(&self.shelf.visitors)
     }
 
-    /// Returns the number of a segment, and its link to the next. Of a null pointer, the link leads
-    /// to the first segment.
+    /// Returns the number of a segment, and its link to the next. For a null pointer, returns
+    /// `FIRST` and the link to the first segment.
     ///
     /// # Safety
     ///
@@ -303,8 +303,8 @@ impl<T> Injector<T> {
     }
 
     /// Returns the pointer beside `head`. A caller that will claim reads it before the claim (I7).
-    /// It may be newer than the `head` that was read. So a look into the segment before the claim
-    /// needs LINKED.
+    /// The pointer may be newer than the caller's `head`. So a look into the segment before the
+    /// claim needs LINKED.
     #[inline(always)]
     fn head_segment(&self) -> Tagged<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))

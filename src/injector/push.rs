@@ -214,8 +214,8 @@ impl<T> Injector<T> {
     /// one by one. If the iterator panics, the items that it returned before are in the queue.
     ///
     /// Items that share a fetch-add are pushed together, and consumers take them in their order,
-    /// with one exception. If the producer is stopped between two of them, and a consumer goes
-    /// around it, a later item may be taken before an earlier item.
+    /// with one exception. If the producer is stopped between two of them, a consumer may give up
+    /// the earlier item's slot. Then a later item may be taken first.
     ///
     /// # Panics
     ///
@@ -240,8 +240,8 @@ impl<T> Injector<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Closed`] if the injector was closed before all items were pushed. It holds the
-    /// refused items in their order. The iterator has then been run to its end.
+    /// Returns [`Closed`] if the injector was closed before all items were pushed. The error holds
+    /// the refused items in their order. The iterator has then been run to its end.
     ///
     /// # Examples
     ///

@@ -103,7 +103,8 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next use. A late `look` gets `Nothing`, before this or after.
+    /// Empties a settled slot for its next use. A late `look` returns `Nothing`, whether it comes
+    /// before this call or after it.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }

@@ -70,7 +70,7 @@ impl<T> Injector<T> {
                     break;
                 }
                 // Reset at once, while the slot's cache line is at hand. No later sweep looks at
-                // the slot again until it has been used.
+                // the slot again until it has been used again.
                 slot.reset();
                 offset += 1;
             }

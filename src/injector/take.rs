@@ -22,8 +22,8 @@ impl<T> Injector<T> {
     ///
     /// # Progress
     ///
-    /// Lock-free, except that the call may wait for 15 µs for a producer that was stopped in the
-    /// middle of its push. Three loads if the injector is empty.
+    /// Lock-free, except that the call waits up to 15 µs if a producer was stopped in the middle of
+    /// its push. Three loads if the injector is empty.
     ///
     /// # Examples
     ///
@@ -223,13 +223,13 @@ impl<T> Injector<T> {
             // SAFETY: I3 — by 1 the slot is ours, and we do not touch it afterwards.
             return unsafe { self.give_up(segment, offset) };
         }
-        // SAFETY: I3 — by 1 the slot is claimed and settled here only, and `content` is its mark.
+        // SAFETY: I3 — by 1 the slot is ours, and settled only here. `content` is its mark.
         unsafe { slot.settle(content) }
     }
 
     /// Moves `head` past the segment of this number, and sweeps. Does nothing if `head` has left
     /// that segment already. The caller has seen all slots of the segment claimed, and `tail` in a
-    /// later one.
+    /// later segment.
     #[cold]
     pub(super) fn leave_segment(&self, number: u64) {
         let visit = self.visit();

@@ -1,13 +1,13 @@
 //! Broadcasts: each worker gets a job that no other worker may run.
 //!
-//! `broadcast` and `spawn_broadcast` both queue one call for each worker. A call of `broadcast`
-//! waits for the worker's next turn, because it is a stranger in the worker's waits. A call of
-//! `spawn_broadcast` cannot wait that long: two workers that broadcast at once, from scopes, would
-//! wait for each other for ever. So a worker makes such a call in a wait, too
-//! (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These calls have a queue of
-//! their own (`Seat::urgent`), so that no call of `broadcast` is in front of them. The pool pushes
-//! a call, and then rings the worker's bell. A worker that is about to sleep in a wait prepares,
-//! and then looks into the queue.
+//! `broadcast` and `spawn_broadcast` both queue one *call* of the user's closure for each worker. A
+//! call that `broadcast` has queued waits for the worker's next turn, because it is a stranger in
+//! the worker's waits. A call that `spawn_broadcast` has queued cannot wait that long: two workers
+//! that broadcast at once, from scopes, would wait for each other for ever. So a worker makes such
+//! a call in a wait, too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These
+//! calls have a queue of their own (`Seat::urgent`), so that no call of the other kind is in front
+//! of them. The pool pushes a call, and then rings the worker's bell. A worker that is about to
+//! sleep in a wait prepares, and then looks into the queue. So it misses no call.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -31,7 +31,7 @@ impl ThreadPool {
     ///
     /// [`Reason::WouldDeadlock`], at once, on a thread of this pool. [`Reason::Closed`] after
     /// [`shutdown`](Self::shutdown). [`Reason::Full`] if the system gives the pool no thread at
-    /// all. The inner errors are those of single calls.
+    /// all. Each inner error is that of one call.
     ///
     /// # Examples
     ///
@@ -67,8 +67,8 @@ impl ThreadPool {
     /// Does not wait for the calls. Any thread may call this method.
     ///
     /// No other thread can make a worker's call, so the worker makes it before its next job, or in
-    /// a wait. In a wait, the call may want a lock that the waiting thread holds. Then the thread
-    /// waits for itself for ever. Starts the threads if the pool has none yet.
+    /// a wait. If the call then wants a lock that the waiting thread holds, the thread waits for
+    /// itself for ever. Starts the threads if the pool has none yet.
     ///
     /// # Errors
     ///
@@ -137,13 +137,14 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Pool {
-    /// Pins a job to each worker, in the queue that `make` returns. `make` gets the context of this
-    /// thread, if the pool has one.
+    /// Pins a job to each worker that is no guest, in the queue that `make` returns. `make` gets
+    /// this thread's context, if the pool has a [`context`](super::Builder::context).
     fn pin_each(
         &self,
         mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),
     ) -> Result<(), Reason> {
-        // Captured outside the lock, because the user's code may call the pool, or panic.
+        // Captured outside the lock, because this calls the user's code, which might call the pool
+        // or panic.
         let mut contexts = Vec::new();
         let bells: Vec<Waker> = loop {
             let crew = self.crew.lock();
@@ -156,7 +157,7 @@ impl Pool {
                 break self.registry.with(|seats| {
                     let mut pin = |seat: &Seat| {
                         let (queue, job) = make(seat, contexts.pop().flatten());
-                        self.attention.fetch_add(PINNED, Relaxed); // Relaxed: the queue brings the job
+                        self.attention.fetch_add(PINNED, Relaxed); // Relaxed: a hint
                         queue.push(job);
                         seat.bell.clone()
                     };

@@ -5,7 +5,7 @@
 //! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
 //! and leaves its seat. In a closed pool, where perhaps no other worker is left, the guest runs the
 //! jobs itself; in a cancelled pool it drops them. No call of a broadcast is pinned to a guest,
-//! because the guest may stay in its own code for long.
+//! because the guest might stay in its own code for long.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
@@ -25,7 +25,7 @@ impl ThreadPool {
     /// Calls `f` with this thread as a further worker of the pool, and returns the result.
     ///
     /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without a
-    /// wake-up and a wait. Other workers steal from this thread. It runs jobs of the pool only in
+    /// wake-up or a wait. Other workers steal from this thread. It runs jobs of the pool only in
     /// its waits, by the rule of `join`, and in [`yield_now`](super::yield_now). At the end its
     /// queued jobs go to the other workers.
     ///
@@ -59,7 +59,7 @@ impl ThreadPool {
         }
     }
 
-    /// Returns a seat for the calling thread, if the pool's callers take part.
+    /// Returns a seat for the calling thread, if `callers_take_part` is set.
     pub(super) fn guest(&self) -> Option<Guest> {
         let shared = self.shared();
         if shared.settings.callers_take_part { Guest::arrive(shared) } else { None }
@@ -71,7 +71,7 @@ impl Guest {
         if worker_index().is_some() || shared.is_own_thread() {
             return None;
         }
-        // The pool's threads will run the jobs that this guest leaves.
+        // Started now, so that there are threads to run the jobs that this guest leaves.
         Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
         (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
@@ -103,7 +103,7 @@ impl Local {
             match shared.hand_over(job) {
                 Ok(()) => {}
                 Err(job) if shared.is_discarding() => shared.drop_unless_awaited(job),
-                // The job is no part of the task that this thread may be running.
+                // This thread might be inside a task, of which the job is no part.
                 Err(job) => current::as_stranger(shared.id, || self.run_caught(job)),
             }
         }

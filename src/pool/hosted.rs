@@ -1,15 +1,16 @@
 //! Pools whose threads another layer starts, and waits in which a worker runs any job.
 //!
-//! The host starts a thread for each `WorkerThread`. Each gets its seat in the pool before its
-//! thread runs. From then on jobs can be pinned to the worker, and `present` counts the worker.
-//! That ends when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
+//! The host starts a thread for each `WorkerThread`. Each `WorkerThread` has its seat in the pool
+//! before its thread runs. From then on jobs can be pinned to the worker, and `present` counts it.
+//! Both end when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
 //! further thread when a thread blocks, and each of its threads keeps its index.
 //!
 //! A worker that waits for something with which it cannot help, such as another pool, calls
 //! `run_until`. In that wait it runs any job, against the rule of other waits (`data/helping.rs`).
-//! It takes one job at a time, since a batch would lie above the floor of the job that the worker
-//! runs (I9). Such a job is a stranger to the tasks inside which it runs (`current::as_stranger`).
-//! Their queue is not its current queue, and their cancellation does not reach it.
+//! It takes one job at a time. A batch in its deque would seem to come from the service that the
+//! worker is in (I9). A job that runs in this wait is a stranger to the tasks inside which it runs
+//! (`current::as_stranger`). Their queue is not its current queue, and their cancellation does not
+//! reach it.
 
 use super::data::idle::Waited;
 use super::data::pool::{MISSING, Pool};
@@ -31,8 +32,8 @@ use core::task::Waker;
 use std::io;
 
 impl Builder {
-    /// Makes a pool whose threads `host` starts. `host` gets each worker, and calls
-    /// [`run`](WorkerThread::run) on the thread that becomes the worker. That may be a thread of a
+    /// Makes a pool whose threads `host` starts. `host` gets each worker, and hands it to a thread,
+    /// which calls [`run`](WorkerThread::run) and so becomes the worker. That can be a thread of a
     /// runtime, a scoped thread, or a thread with a name of its own.
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
@@ -40,7 +41,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`build`](Self::build). Also returns the error of `host`. Then the
+    /// Returns the errors of [`build`](Self::build), and the error of `host`. If `host` fails, the
     /// pool is closed, and the threads that were started leave.
     ///
     /// # Examples
@@ -134,8 +135,8 @@ impl WorkerThread {
     /// [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
-    /// the pool has one thread less. At the end of the pool or of this thread, jobs may be left
-    /// that no other thread can run. They are dropped, and their handles say so.
+    /// the pool has one thread less. Jobs that are left at the end of the pool or of this thread,
+    /// and that no other thread can run, are dropped. Their handles report a cancellation.
     ///
     /// # Errors
     ///
@@ -230,8 +231,8 @@ impl Drop for WorkerThread {
 }
 
 impl Pool {
-    /// Notes that a thread, or a seat without a thread, is never active again. An open pool without
-    /// threads refuses jobs from now on, and drops the queued jobs.
+    /// Notes that a thread, or a seat without a thread, is never active again. If that leaves an
+    /// open pool without threads, the pool refuses jobs from now on, and drops the queued ones.
     fn rest_for_good(&self) {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
@@ -261,11 +262,12 @@ pub enum Yield {
     Idle,
 }
 
-/// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread of no
-/// [`ThreadPool`].
+/// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread that is no
+/// worker of a [`ThreadPool`].
 ///
-/// The job need not be part of the caller's work, and may want a lock that this thread holds. If
-/// the job panics, the [panic handler](Builder::panic_handler) is called.
+/// The job need not be part of the caller's work. If it wants a lock that this thread holds, the
+/// thread waits for itself for ever. If the job panics, the [panic handler](Builder::panic_handler)
+/// is called.
 ///
 /// # Examples
 ///
@@ -350,7 +352,7 @@ impl Local {
     fn take_own(&self) -> Option<Job> {
         self.offer_held();
         if self.shared.is_discarding() {
-            // The thread that shuts the pool down may have emptied this deque before these jobs
+            // The thread that shuts the pool down might have emptied this deque before these jobs
             // came. A dropped half of a `join` goes back to its owner.
             let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
             own.for_each(|job| self.shared.drop_unless_awaited(job));
@@ -358,15 +360,15 @@ impl Local {
         self.take_urgent().or_else(|| self.pop_above_floor())
     }
 
-    /// Takes a single job from anywhere. A batch would lie above the floor of the job that this
-    /// worker runs (I9).
+    /// Takes a single job from anywhere. A batch in the deque would seem to come from the service
+    /// that this worker is in (I9).
     fn take_any(&self) -> Option<Job> {
         let own = self.take_own();
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // Not by turns: a job that runs another within it takes two, so the choice would always be
-        // the same.
+        // Not by the count of turns: a job that runs another inside it counts two turns, so the
+        // choice would always be the same.
         let is_others = self.random() % 2 == 0;
         self.yielded_or(is_others, || self.take_one()).or_else(|| self.steal_one())
     }

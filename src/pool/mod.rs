@@ -7,72 +7,77 @@
 //!       worker 0:  run ── spawn ──▶ deque ── pop ──▶ run   deque   :worker 1
 //!                                     │                      ▲
 //!                                     └──── steal a batch ───┘
-//!                                    (data/registry.rs: whose deques there are)
+//!                                    (data/registry.rs lists these deques)
 //! ```
 //!
-//! In each turn, a worker takes the first job that it finds, in this order:
+//! A worker's *turn* is one job. Before each turn, the worker runs the jobs that are pinned to it.
+//! Then it takes the first job that it finds, in this order:
 //!
 //! 1. The newest job of its own deque.
-//! 2. The oldest future that has *yielded* there. In about one of eight turns that reach this step,
-//!    step 3 comes first.
+//! 2. The oldest future that has *yielded*: it woke itself while this worker polled it. In about
+//!    one of eight turns that reach this step, step 3 comes first.
 //! 3. The oldest job of the injector, and a batch after it.
 //! 4. The oldest job of another worker's deque, and a batch after it. But a half of a `join` or a
-//!    job of a scope is stolen alone, and runs at once.
+//!    job of a scope is stolen alone, and runs at once. If that deque is empty, the thief takes
+//!    futures that have yielded on that worker.
+//! 5. The oldest job on the *shelf*, where waiting workers lay jobs aside.
+//! 6. The oldest half of a `join` that another worker *holds* on its stack.
 //!
 //! Every 61st turn begins at the shelf and the injector, or at the futures that have yielded. Every
-//! 16th of these begins at the oldest job of a random worker's deque. A worker that finds nothing
-//! for some microseconds sleeps: [`Searchers`](crate::idle::Searchers).
+//! 16th of these turns begins at the oldest job of a random worker's deque. A worker that finds
+//! nothing for some microseconds sleeps in [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
 //! | | |
 //! |---|---|
-//! | `Local` | the data that only the worker touches: its deques, where it sleeps, its turns, its depth in services (`worker/local.rs`) |
+//! | `Local` | the data that only the worker touches: its deques, its park, its count of turns, the number of services that it is in (`worker/local.rs`) |
 //! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | bell | the waker of a worker that sleeps in a wait (`data/registry.rs`) |
-//! | crew | the threads of a pool, under a lock: how many live, block, are wanted (`data/pool.rs`) |
-//! | place | of a worker: one of the threads that the pool is to run. A worker that blocks or waits may give its place to another thread |
+//! | crew | the record of a pool's threads, under a lock: how many live, how many block, how many are wanted (`data/pool.rs`) |
+//! | place | of a worker: its share in the number of threads that the pool is to run. A worker that blocks or waits can give its place to another thread |
 //! | doze | of a worker that is not spare: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
-//! | guest | a thread outside that is a worker for the length of a call (`guest.rs`) |
+//! | guest | an outside thread that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: in a list on its owner's stack, and not yet in the owner's deque (`frames/held.rs`) |
 //! | offer, raid | an owner pushes its held halves to its deque; a thief takes the oldest half that an owner holds |
 //! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits (`data/helping.rs`) |
 //! | floor | the index in the worker's deque at which its innermost service or scope began (`worker/local.rs`) |
 //! | wait id | the name of a wait: the address of the awaited half, of the scope, or of the scope's job with a handle (`data/helping.rs`) |
 //! | stranger | a job for which the awaited half or scope does not wait |
-//! | shelf | where a worker that waits lays aside jobs of scopes, and other jobs if the injector is closed (`data/shelf.rs`) |
+//! | shelf | the list on which a waiting worker lays jobs of scopes aside, and other jobs if the injector is closed (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
 //! | spare | of a worker: it sleeps because enough others run, and no job wakes it (`data/idle.rs`) |
-//! | pinned | of a job: for one worker and no other |
+//! | pinned | of a job: to be run by one certain worker and no other |
 //!
 //! Each worker reads the word `attention` before each turn. The bits of that word (`data/pool.rs`):
 //!
 //! | bit | it says |
 //! |---|---|
-//! | `MISSING` | threads are to be started: all at first, later those that the system did not give |
+//! | `MISSING` | the pool lacks threads: all at first, later those that the system did not give. Of a hosted pool: none is left |
 //! | `CLOSED` | the pool takes no further jobs |
 //! | `DISCARD` | queued jobs are to be dropped: `shutdown(Cancel)` |
-//! | `SURPLUS` | there are too many workers, and the first that sees this goes |
-//! | `SPARE` | there are too many workers, and one that has slept for `keep_alive` may go |
+//! | `SURPLUS` | there are too many workers, and the first that sees this leaves |
+//! | `SPARE` | there are too many workers, and one that has slept for `keep_alive` leaves |
 //! | `MISSED` | the thread that cancels the pool is to look again for jobs to drop |
 //! | from `PINNED` on | the count of pinned jobs |
 //!
 //! # Invariants
 //!
-//! - **I1** A job is accepted in one of four ways. The injector accepts it while the injector is
-//!   open. A worker that runs a job accepts it into one of its own deques. The shelf accepts it if
-//!   it is for a scope whose owner is a worker. A seat accepts a call of a broadcast until the pool
-//!   is closing.
+//! - **I1** A job is accepted in one of four places. The injector accepts jobs while it is open. A
+//!   worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of scopes
+//!   whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
-//!   injector is closed and empty. Its deques and the injector then stay empty. Another worker that
-//!   puts a job on the shelf looks there before it leaves. A worker that leaves an open pool gives
-//!   its jobs to the injector or the shelf. In a closing pool these refuse the jobs. Then a worker
-//!   stays for its jobs, and a guest runs them before it goes. So each accepted job is run, or
-//!   dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is left to run.
+//!   injector is closed and empty. Its deques and the injector then stay empty. If a worker puts a
+//!   job on the shelf after that, it looks there before it leaves itself. A worker that leaves an
+//!   open pool gives its jobs to the injector or the shelf. In a closing pool these refuse the
+//!   jobs. Then a worker stays for its jobs, and a guest runs them before it goes. So each accepted
+//!   job is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is
+//!   left to run.
 //! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. The
 //!   worker that has moved it notifies them afterwards.
-//! - **I4** A worker is active unless it has gone, is asleep, or is about to sleep with empty
-//!   deques. It becomes active before it takes a job.
+//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. Then
+//!   its deques are empty. It becomes active again before it takes a job. A worker that sleeps in a
+//!   wait is active.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
@@ -159,7 +164,7 @@ use crate::sync::order::{FencePair, Pair};
 const RESTED: Pair = Pair::named("pool::RESTED");
 
 /// A worker dozes, then looks at everything. A notifier changes something, then looks for workers
-/// that doze. At least one of the two sees the other.
+/// that doze. At least one of the two sees the other's write.
 const DOZED: FencePair = FencePair::named("pool::DOZED");
 
 /// A thread that sees that another thread has gone sees that thread's writes.
@@ -187,5 +192,5 @@ const LET_GO: FencePair = FencePair::named("pool::LET_GO");
 const STOCKED: FencePair = FencePair::named("pool::STOCKED");
 
 /// A thread that sees a write from inside a service sees that the service has begun. A thread that
-/// sees a later write sees that the service has ended.
+/// sees a write from after the service sees that the service has ended.
 const SERVED: Pair = Pair::named("pool::SERVED");

@@ -25,12 +25,12 @@ use core::time::Duration;
 /// [timers](super::sleep) for them. Timers wake on the thread that calls the stepper.
 ///
 /// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
-/// [group](crate::task::TaskGroup::wait). The other threads have their turns meanwhile, and the
-/// wait takes as much virtual time as they do. Except for such waits and the clock, a task must not
-/// block: meanwhile no other thread would have a turn. Waits with a timeout block too, because they
-/// measure real time. With nested schedulers, a task may wait for a task that its own thread cannot
-/// run: one of a scheduler over another queue. If each thread waits like that, all stand still
-/// until the stepper is dropped.
+/// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
+/// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
+/// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
+/// because they measure real time. With nested schedulers, a task may wait for a task that its own
+/// thread cannot run, because it belongs to a scheduler over another queue. If every thread waits
+/// like that, all of them stand still until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
@@ -169,7 +169,7 @@ impl Stepper {
         self.turns.advance(clock::nanos(time));
     }
 
-    /// Returns the number of jobs that have panicked, and of timers' wakers that have.
+    /// Returns the number of jobs and of timers' wakers that have panicked.
     ///
     /// # Examples
     ///

@@ -10,10 +10,10 @@ pub(super) struct Timers {
     count: u64,
 }
 
-/// A timer, which may be set, have fired, or be removed.
+/// A timer that is set, has fired, or was removed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Timer {
-    /// In nanoseconds.
+    /// The time at which the timer fires, in nanoseconds.
     pub(super) time: u64,
     number: u64,
 }

@@ -17,7 +17,7 @@ use core::time::Duration;
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     pub(super) living: Living,
-    /// Told when the stepper is dropped.
+    /// Tells the schedulers over the stepper that it has been dropped.
     pub(super) end: End,
     pub(super) state: Mutex<TurnState>,
     /// Held by the thread that calls the stepper, so that only one call at a time passes turns.
@@ -29,7 +29,7 @@ pub(super) struct Turns {
 }
 
 pub(super) struct TurnState {
-    /// In nanoseconds.
+    /// The virtual time, in nanoseconds.
     pub(super) now: u64,
     turn: Turn,
     /// The time until which threads pass the turn on among themselves. `None` if each thread gives

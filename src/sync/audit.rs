@@ -1,7 +1,8 @@
 //! Weakens one named ordering, to see whether a model notices. Compiled for models only.
 //!
-//! `FILCH_SITES_TO=<file>` collects the sites that a model passes through. `FILCH_WEAKEN=<site>`
-//! makes one of these sites a step weaker. `cargo xtask orderings` drives both.
+//! A *site* is one use of a named ordering. `FILCH_SITES_TO=<file>` collects the sites that a model
+//! passes through. `FILCH_WEAKEN=<site>` makes one of them a step weaker. `cargo xtask orderings`
+//! drives both.
 
 use core::panic::Location;
 use core::sync::atomic::Ordering::{self, AcqRel, Relaxed, SeqCst};

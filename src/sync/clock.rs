@@ -1,17 +1,17 @@
 //! Clocks: for the time until a deadline, and for the time that a task takes.
 //!
-//! *On the machine*, deadlines go by the system's monotonic clock. The time of tasks goes by the
-//! processor's counter, where the system itself does.
+//! *On the machine*, deadlines go by the system's monotonic clock. Tasks are timed by the
+//! processor's counter, where the system's clock uses that counter too.
 //!
-//! Linux on x86-64 goes by the processor's time-stamp counter if it trusts the counter (clock
-//! source `tsc`). Reading the counter takes 10 ns, and the system's clock 25 ns. The crate quanta
-//! converts its counts to nanoseconds. It measures the counter's rate when the first scheduler is
+//! Linux on x86-64 uses the processor's time-stamp counter if it trusts that counter (clock source
+//! `tsc`). Reading the counter takes 10 ns, and the system's clock 25 ns. The crate quanta converts
+//! the counter's values to nanoseconds. It measures the counter's rate when the first scheduler is
 //! built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate was off by −17 to +420
 //! millionths, the same for all queues. If the counter advances while the machine is suspended, the
 //! lease under way is charged for that time, up to 73 minutes times its weight.
 //!
-//! *In a model* there is no time, and every deadline has passed. A thread that waits for a deadline
-//! may stop waiting at any moment.
+//! *In a model* there is no time, and every deadline has passed. So a thread that waits for a
+//! deadline stops at once, which it might do at any moment on the machine.
 
 pub(crate) use std::time::Instant;
 
@@ -75,8 +75,8 @@ mod counter {
     pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
-    /// Returns the counter if the kernel goes by it, because the counters of all processors then
-    /// advance together, at one rate.
+    /// Returns the counter if the kernel's clock uses it, because the counters of all processors
+    /// then advance together, at one rate.
     pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         static CLOCK: OnceLock<Option<Counter>> = OnceLock::new();

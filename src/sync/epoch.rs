@@ -4,13 +4,13 @@
 //! reach it.
 //!
 //! *In a model* it is the most eager reclaimer that epoch's contract permits. A retired object is
-//! poisoned as soon as no guard keeps it. A guard keeps the object if it was pinned before the
-//! retirement. A guard that was pinned later also keeps the object, because its thread may still
-//! load the old pointer. The exception is a pin after a reclamation that followed the retirement.
-//! The model adds two kinds of happens-before edges, both part of the contract. The first goes from
-//! the drop of a guard to the poisoning that it allowed. The second goes from a poisoning to every
-//! pin that starts after it. The model adds no edge between pins, and no `SeqCst` fence. The real
-//! `pin` has such a fence, which could hide that a fence of ours is missing.
+//! poisoned as soon as no guard keeps it. A guard keeps the object, unless the latest reclamation
+//! came after the retirement and before the guard's pin. So a guard that was pinned after the
+//! retirement may keep the object too, because its thread may still load the old pointer. The model
+//! adds two kinds of happens-before edges, both part of the contract. The first goes from the drop
+//! of a guard to the poisoning that it allowed. The second goes from a poisoning to every pin that
+//! starts after it. The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has
+//! such a fence, which could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free is an assertion, or a
 //! data race that loom reports, but never a crash. This checks how the crate uses epoch, not

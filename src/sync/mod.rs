@@ -22,7 +22,7 @@
 //! | [`unique`] | a counter | the same, not watched by loom |
 //!
 //! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under
-//! `--cfg shuttle`, random schedules of programs run that are too large for loom. Atomics, locks
+//! `--cfg shuttle`, programs that are too large for loom run in random schedules. Atomics, locks
 //! and threads are then shuttle's, which treats every ordering as `SeqCst`. The files `order`,
 //! `slot`, `place` and `epoch` are as on the machine, except that retired objects are never freed.
 //! The files `park`, `clock`, `spin` and `barrier` are as in the third column.
@@ -102,7 +102,8 @@ mod machine {
     /// The most segments that an injector keeps as spares beside the lasting ones.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The list of sleepers is not cleared before this many sleepers have left it untold.
+    /// The number of sleepers that must have left without a notification before the list is
+    /// cleared.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues of a fair scheduler that share a word.
@@ -115,9 +116,9 @@ mod machine {
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
     /// The most nested services of a worker that helpers can see. A deeper service gets no help.
-    /// `Job::are_within` cannot tell more services apart. So many are enough: when two workers help
-    /// each other in turn, each nests a service for every second level of the recursion. A
-    /// recursion that halves its range has fewer than 64 levels.
+    /// The limit comes from `Job::are_within`, which cannot tell more services apart. It is high
+    /// enough: when two workers help each other in turn, each nests a service for every second
+    /// level of the recursion. A recursion that halves its range has fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node of a tree above the queues.

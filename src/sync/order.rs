@@ -58,14 +58,16 @@ impl FencePair {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// Fences on the side that runs often. The other side may bear the whole cost.
+    /// Fences on the side that runs often. `barrier` decides whether the other side bears the whole
+    /// cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub(crate) fn light_fence(&self, barrier: Barrier) {
         barrier.light(at(self.0, "light_fence", SeqCst));
     }
 
-    /// Fences on the side that runs rarely. This side may bear the whole cost.
+    /// Fences on the side that runs rarely. `barrier` decides whether this side bears the whole
+    /// cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub(crate) fn heavy_fence(&self, barrier: Barrier) {
@@ -100,7 +102,7 @@ impl Dekker {
     }
 
     /// Marks the line between the write and the read, on the side whose accesses are strong. In a
-    /// model this is a fence.
+    /// model this is a fence, and on the machine nothing.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn light_fence(&self) {

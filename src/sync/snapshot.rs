@@ -4,7 +4,7 @@
 //! [`epoch`](super::epoch) frees it. All of this is the same on the machine and in a model.
 //!
 //! - **I1** A snapshot is complete before it is published. It is retired once, after it has been
-//!   replaced. Only pinned threads read it, and so does the thread that drops the `Snapshot`.
+//!   replaced. Only pinned threads, and the thread that drops the `Snapshot`, read it.
 
 use super::epoch::{Domain, Protected};
 use super::order::Pair;
@@ -41,7 +41,7 @@ impl<T> Snapshot<T> {
     ///
     /// # Safety
     ///
-    /// 1. Of two calls, one happens before the other.
+    /// 1. Of any two calls of this method, one happens before the other.
     /// 2. Any thread may drop the replaced value, at any later time.
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();

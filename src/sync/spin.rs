@@ -28,8 +28,8 @@ pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
     cfg!(not(any(loom, shuttle))) && look()
 }
 
-/// Lets another thread run that must act first. That may be a producer that was suspended between
-/// claiming a slot and filling it.
+/// Lets other threads run, because one of them must act first: for example, a producer that was
+/// suspended between claiming a slot and filling it.
 #[cfg(feature = "std")]
 pub(crate) fn give_way() {
     #[cfg(not(any(loom, shuttle)))]

@@ -92,8 +92,8 @@ pub(crate) fn completes(body: impl FnOnce()) -> bool {
     catch(body).map_err(forget_if_it_panics).is_ok()
 }
 
-/// Drops the payload of a panic. The payload's destructor is the user's, and may panic again.
-/// Then this forgets the second payload.
+/// Drops the payload of a panic. The payload's destructor is the user's code. If it panics, this
+/// forgets the payload of that second panic.
 pub(crate) fn forget_if_it_panics(payload: Payload) {
     if let Err(second) = catch(|| drop(payload)) {
         mem::forget(second);

@@ -4,8 +4,8 @@ use super::Relaxed;
 use core::num::NonZeroU64;
 use core::sync::atomic::AtomicU64;
 
-/// The machine's atomic in a model too, because no thread relies on the order of numbers. A model's
-/// atomic cannot be `static`.
+/// In a model too, this is an atomic of the machine, because a model's atomic cannot be `static`.
+/// No thread relies on the order of numbers.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Returns a number that no other call returns.

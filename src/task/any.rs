@@ -18,7 +18,7 @@ pub(super) struct Common {
     pub(super) watch: Watch,
     /// The executor to which the task was given.
     pub(super) home: Option<ExecutorId>,
-    /// The gate that limits which threads may run the task.
+    /// The gate that limits which waiting threads may run the task.
     pub(super) limited: Option<Limited>,
     pub(super) deadline: Option<Instant>,
 }
@@ -30,9 +30,9 @@ impl Common {
     }
 
     /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
-    /// guard when the task has ended. If the gate has taken the task off, the queue is not idle
-    /// until then. `has_job` says whether the task's job is still in the queue. It matters only if
-    /// the caller is not the queue's server.
+    /// guard when the task has ended. If the task's gate takes the task off, the queue is not idle
+    /// before the guard is dropped. `has_job` says whether the task's job is still in the queue. It
+    /// matters only if the caller is not the queue's server.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -76,30 +76,31 @@ pub(super) trait Unfinished: Send + Sync {
     /// deadline has passed.
     fn run(&self, count: Count<'_>) -> bool;
 
-    /// Runs the task. If it is a future that yields, the executor takes it back, and the caller's
-    /// reference becomes that of the next job.
+    /// Runs the task. A future that was woken during the poll *yields*: the executor takes it back,
+    /// and the caller's reference becomes that of the next job.
     fn poll_again(&self, count: Count<'_>) -> Polled {
         if self.run(count) { Polled::Done } else { Polled::Nothing }
     }
 
-    /// Runs the closure, and stores the result for the handle.
+    /// Runs the closure or polls the future. If that ends the task, stores the result for the
+    /// handle.
     ///
     /// # Safety
     ///
     /// 1. The caller has claimed the task.
     unsafe fn run_claimed(&self, count: Count<'_>);
 
-    /// Drops the closure, and stores the cause for the handle.
+    /// Drops the closure or the future, and stores the cause for the handle.
     ///
     /// # Safety
     ///
     /// 1. The caller has claimed the task.
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
 
-    /// Notes the cause before a canceller asks the task to end. The task may be running.
+    /// Notes the cause before a canceller asks the task to end. The task might be running already.
     fn note_cause(&self, _cause: &Cause) {}
 
-    /// Called when the last reference goes. The task may be unfinished.
+    /// Called when the last reference goes. The task might be unfinished.
     fn abandon(&self) {}
 
     /// Runs the task, or cancels it if its deadline has passed. Returns whether it ran.
@@ -112,11 +113,13 @@ pub(super) trait Unfinished: Send + Sync {
     where
         Self: Sized,
     {
-        // SAFETY: I1 — by 1 the claim is the caller's, which gives it to one of the two calls.
+        // SAFETY: I1 — by 1 the caller has the claim. `expires` uses it up only if it returns
+        // `true`, and then nothing else does.
         if self.common().state.has_deadline() && unsafe { expires(self, count) } {
             return false;
         }
-        // SAFETY: I1 — by 1 the claim is the caller's, which runs the task here, once.
+        // SAFETY: I1 — by 1 the caller has the claim, and `expires`, if it was called, has not used
+        // it up. The task runs here, once.
         unsafe { self.run_claimed(count) };
         true
     }
@@ -331,8 +334,8 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
 }
 
 /// The limit of an executor, such as a queue, whose tasks run on the threads of another executor. A
-/// thread that waits for such a task runs it only within the limit. A *place* is the right to run
-/// one task at a time.
+/// thread that waits for such a task runs it only within the limit. A *place* is room for one
+/// thread that runs tasks within that limit.
 pub(crate) trait Gate: Send + Sync {
     /// Returns the executor on whose threads the tasks run.
     fn base(&self) -> Option<ExecutorId>;
@@ -343,7 +346,7 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Returns the number of threads that serve the executor. After the limit was lowered, this may
+    /// Returns the number of threads that serve the executor. After the limit was lowered, this can
     /// exceed `places` for some time.
     fn leases(&self) -> usize;
 
@@ -368,13 +371,13 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Tells the queue that a task has ended, although the queue may still count the task's job.
+    /// Tells the queue that a task has ended, although the queue might still count the task's job.
     fn has_left_job(&self);
 
     fn has_ended(&self);
 
-    /// Returns whether the queue holds as many tombstones as it may. Further tombstones stay in its
-    /// count.
+    /// Returns whether the queue already holds the most tombstones that it leaves out of its count.
+    /// Further tombstones stay in the count.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes

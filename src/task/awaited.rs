@@ -8,8 +8,9 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// All scopes that are too deep for a tag of their own have the tag `TAG`. That is above the tag for
-// the depth of any service that helpers see, so `are_within` finds their jobs.
+// All scopes that are too deep for a tag of their own have the tag `TAG`. Helpers see services at
+// fewer than `KNOWN_SERVICES` depths, and the tags of these depths are lower. So `are_within` takes
+// the jobs of those scopes for jobs of inner scopes.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The first field of a record on the stack of the thread that waits for a job. The job holds a
@@ -28,7 +29,7 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
 ///
-/// 1. The words hold the pointer that `Job::on_stack` has put there, and its two promises hold.
+/// 1. `capture` is from `Job::on_stack`, and the promises 1 and 2 of that call still hold.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -41,7 +42,7 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
 
 /// # Safety
 ///
-/// 1. The words hold the pointer that `Job::on_stack` has put there, and its two promises hold.
+/// 1. `capture` is from `Job::on_stack`, and the promises 1 and 2 of that call still hold.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — `on_stack` has put the pointer there.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -150,9 +151,9 @@ impl Job {
 /// may compare the kind, but must not follow the pointer.
 #[inline]
 fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
-    // SAFETY: I6 — the words are those of jobs, so this is within the copy.
+    // SAFETY: I6 — the copy is as large as a job, so this field is within it. Nothing is read.
     let kind = unsafe { &raw const (*words.as_ptr()).kind };
-    // SAFETY: I6 — the slot has held a job, whose every copy has this word.
+    // SAFETY: I6 — the copied slot has held a job, and every job has written this word.
     unsafe { kind.cast::<*const Kind>().read() }
 }
 

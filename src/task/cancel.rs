@@ -17,8 +17,9 @@ use core::{fmt, mem};
 ///
 /// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and can be
 /// cancelled alone. A token can have several parents ([`any`](Self::any)). Cancelling a token
-/// reaches all descendants, even if the handles in between have been dropped. When a token goes,
-/// its parents forget it, so a long-lived parent does not collect the tokens of requests.
+/// reaches all descendants, even if the handles in between have been dropped. A parent forgets a
+/// token that has no handle and no listener any more. So a long-lived parent does not collect the
+/// tokens of requests.
 ///
 /// # Progress
 ///
@@ -304,7 +305,7 @@ impl TokenState {
 }
 
 impl Listener {
-    /// Tells the listener. The caller holds no lock, because a waker may be the user's, or take
+    /// Tells the listener. The caller holds no lock, because a waker might be the user's, or take
     /// locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {
@@ -325,7 +326,7 @@ impl CancelLink {
             Fate::Open(listeners) => listeners.remove(self.index),
             Fate::Cancelled(_) => None,
         };
-        // Outside the lock, because the waker may be the user's.
+        // Outside the lock, because the waker might be the user's.
         drop(listener);
         Some(token)
     }

@@ -117,7 +117,7 @@ fn cancel(
     let _counted = task.count(count, Ended::of(&Err::<(), _>(&error)), true);
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
-    // Caught separately, because the waker and the closure's destructor may both panic. Two panics
+    // Caught separately, because the waker and the closure's destructor can both panic. Two panics
     // at once would end the process.
     let told = thread::catch(|| finish(JoinError::dropped(cause)));
     // As a member, so that a destructor that waits for the group gets an error.

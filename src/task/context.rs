@@ -133,7 +133,7 @@ impl Captured {
         }
     }
 
-    /// Runs `f` in a clone of it.
+    /// Runs `f` in a clone of the context.
     pub(crate) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let (mut f, mut result) = (Some(f), None);
         self.0.enter_clone(&mut || result = f.take().map(|f| f()));

@@ -28,7 +28,7 @@ fn now() -> Frame {
     unsafe { innermost().as_ref() }.copied().unwrap_or(NOTHING)
 }
 
-/// Runs `f` as this task, which is a member of this group.
+/// Runs `f` as this task, which is a member of this group, or of none if `group` is null.
 #[inline]
 pub(super) fn during<R>(
     home: Option<ExecutorId>,
@@ -42,7 +42,7 @@ pub(super) fn during<R>(
 #[inline]
 fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Frame {
     let outer = innermost();
-    // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
+    // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task of no executor, or of the executor around it, is a part of the innermost frame, and so
     // has its stop flag. A guest's jobs are no part of the task in which the guest runs.
@@ -78,22 +78,23 @@ pub(crate) fn strangers() -> usize {
 /// of the task that this thread runs already.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     let (outer, strangers) = (innermost(), strangers());
-    // SAFETY: I5 — the outer frame is further up the stack, so it outlives this call.
+    // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let base = unsafe { outer.as_ref() }.unwrap_or(&NOTHING).base;
     let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
     enter(Frame { home: Some(executor), outer, ..Frame::on(base) }, f)
 }
 
-/// Runs `f` as a member of this group. All other settings are those of the innermost frame.
+/// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other
+/// settings are those of the innermost frame.
 pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (ticket, waiter) = (None, ptr::null());
     enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
 }
 
-/// Runs `f` as a worker of this executor. `place` is the worker's place, if another thread can take
-/// it.
+/// Runs `f` as a worker of this executor. `place` is the worker's place in its pool, or `None` if
+/// no other thread can take that place.
 pub(crate) fn as_worker<R>(
     home: Option<ExecutorId>,
     place: Option<&(dyn Ticket + 'static)>,
@@ -207,7 +208,7 @@ pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
         // outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // A server's frame may have copies. They have the same outer frame, so each outer frame
+        // A server's frame can have copies. They have the same outer frame, so each outer frame
         // counts once.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
@@ -225,8 +226,8 @@ pub(super) fn is_member(group: *const ()) -> bool {
 /// Returns whether `is_it` holds for a frame of this thread, or of a thread that waits for it,
 /// directly or through others.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
-    // A list instead of recursion, since scopes may nest deeply. Each frame is visited once, since
-    // a thread may wait for itself.
+    // A list instead of recursion, since scopes can nest deeply. Each frame is visited once, since
+    // a thread can wait for itself.
     let mut next: Vec<Frame> = frames().take(1).collect();
     let mut seen = BTreeSet::new();
     while let Some(innermost) = next.pop() {
@@ -276,7 +277,7 @@ pub(crate) fn is_aside() -> bool {
 }
 
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
-    // SAFETY: I5 — the ticket outlives its frame, and the frame is further up the stack.
+    // SAFETY: I5 — the frame is still there, and is removed before its ticket.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 

@@ -1,4 +1,4 @@
-//! Limits how deep tasks nest on a stack. A task may run inside another task that waits for it.
+//! Limits how deep tasks nest on a stack. A task can run inside another task that waits for it.
 //!
 //! The outermost wait that runs a task inside it begins a *measure*. The tasks inside may use half
 //! of the stack that is left there. A wait on another stack of the same thread, such as a

@@ -89,8 +89,8 @@ impl Enrollment {
     /// Puts the future on the roll. If the roll is closed, returns the cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: the index goes with the claim. Only the thread that closes the roll may claim
-        // the future without it, and that thread does not need the index.
+        // Relaxed: the claim passes the index on. Only the thread that closes the roll could claim
+        // the future before this store, and it needs no index.
         self.index.store(index, Relaxed);
         Ok(())
     }

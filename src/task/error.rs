@@ -87,11 +87,11 @@ pub enum CancelledBy {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It takes no further jobs.
+    /// The executor takes no further jobs.
     Closed,
-    /// The executor is at its capacity, or has no thread to run the job. It may have room later.
+    /// The executor is at its capacity, or has no thread to run the job. It might have room later.
     Full,
-    /// The queue would wait for itself: the executor of its scheduler has passed a ticket of that
+    /// The queue would wait for itself: the executor of its scheduler has passed a job of that
     /// scheduler to one of the scheduler's own queues.
     WouldDeadlock,
     /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns

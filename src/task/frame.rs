@@ -51,12 +51,14 @@ impl Frame {
 
     /// Returns this frame, and the frames that the same thread already had.
     pub(super) fn and_outer(self) -> impl Iterator<Item = Frame> {
-        // SAFETY: I5 — an outer frame outlives the inner one, since it is further up the stack.
+        // SAFETY: I5 — an outer frame outlives the inner one: it is further up the stack, or in a
+        // worker's thread-local.
         iter::successors(Some(self), |frame| unsafe { frame.outer.as_ref() }.copied())
     }
 }
 
-/// A ticket to serve a scheduler, or a place in a pool. Their number is limited.
+/// A thread's ticket to serve a scheduler, or its place in a pool. Both are limited in number, so a
+/// thread that blocks lets another thread use its own.
 pub(crate) trait Ticket {
     /// Called before the thread blocks. Another thread may then take its place.
     fn step_aside(&self);

@@ -1,5 +1,6 @@
-//! Futures as tasks: each wake-up makes a job that polls the future. The task's word tells which
-//! thread may poll or drop the future (I9). The executor takes the jobs through `Polling`.
+//! Futures as tasks: a wake-up makes a job that polls the future, unless the future has one. The
+//! task's word tells which thread may poll or drop the future (I9). The executor takes the jobs
+//! through `Polling`.
 
 use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
 use super::cancel::CancelToken;
@@ -162,7 +163,7 @@ where
                 })
             })
         };
-        // SAFETY: I9 — the caller has claimed it.
+        // SAFETY: I9 — the caller has claimed the future, so no other thread uses the body.
         let result = match unsafe { self.body.with(poll) } {
             Ok(Poll::Ready(output)) => Ok(output),
             Err(payload) => Err(JoinError::panic(payload)),
@@ -190,8 +191,9 @@ where
         false
     }
 
-    /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`. If any of
-    /// these panics, returns the payload of the first panic.
+    /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`, the answer of
+    /// `Enrollment::leave`, says so. If any of these panics, returns the payload of the first
+    /// panic.
     fn tell(
         &self,
         result: Result<F::Output, JoinError>,
@@ -261,7 +263,7 @@ where
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I9 — the caller has claimed it.
+        // SAFETY: I9 — the caller has claimed the future, so no other thread uses the body.
         if unsafe { self.poll(count, 1) } {
             self.enrollment.submit(self, true);
         }
@@ -269,7 +271,7 @@ where
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
         self.core.state.begin_end();
-        // SAFETY: I9 — the caller has claimed it.
+        // SAFETY: I9 — the caller has claimed the future, so no other thread uses the body.
         unsafe { self.end(cause, count, false) };
     }
 

@@ -37,7 +37,7 @@ per_thread! {
     static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
 }
 
-/// Runs `f`, during which this thread has this queue.
+/// Runs `f`. During the call, this queue is the thread's own.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
     let outer = OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None);
     let _back = Finally(|| _ = OWN.try_with(|it| it.set(outer)));
@@ -105,7 +105,7 @@ impl Park for Bed<'_> {
 /// The outcome of an attempt to run a task on the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Here {
-    /// The task has run here, or another thread runs it.
+    /// The task has run here, or another thread has claimed it.
     Settled,
     /// This thread may not run it.
     NotOurs,
@@ -208,8 +208,8 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
 /// needs a place of this gate, and one of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     iter::successors(Some(limited.clone()), |it| it.0.below()).any(|it| {
-        // After the limit was lowered, a thread that does not wait for this one may still serve
-        // above it.
+        // After the limit was lowered, a thread that does not wait for this one may still serve the
+        // queue, above that limit.
         is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()
     })
 }
@@ -224,8 +224,8 @@ impl PollGates {
         gate.1 += 1;
     }
 
-    /// Takes one future of this gate off. The caller keeps `limited`, because the drop of a gate
-    /// may free a scheduler.
+    /// Takes one future of this gate off. The caller keeps `limited`, so that no gate is dropped
+    /// here, under the group's lock. Such a drop could free a scheduler.
     pub(super) fn remove(&mut self, limited: &Limited) {
         if let Entry::Occupied(mut gate) = self.0.entry(limited.0.home()) {
             gate.get_mut().1 -= 1;

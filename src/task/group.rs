@@ -60,8 +60,8 @@ struct GroupState {
 
 #[derive(Default)]
 struct GroupRest {
-    /// Tasks that an executor has accepted, and that may not have begun. A worker that waits for
-    /// the group runs them.
+    /// Tasks that an executor has accepted, begun or not. A worker that waits for the group runs
+    /// those that have not begun.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
     /// The gates at which members that are futures are polled.
     polled: PollGates,
@@ -110,11 +110,12 @@ impl TaskGroup {
     ///
     /// # Errors
     ///
-    /// The first failure since a wait last returned an error: a panic, or a cancelled task. The
-    /// other tasks have ended all the same.
+    /// Returns the first failure since a wait last returned an error: a panic, or a cancelled task.
+    /// The other tasks have ended all the same.
     ///
     /// Returns a [deadlock](JoinError::is_deadlock) error as soon as the wait finds one of three
-    /// cases. Before that, it may have run tasks of the group, or slept:
+    /// cases. A *place* is room for one running task within a queue's limit. Before the error, the
+    /// wait might have run tasks of the group, or slept.
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
@@ -168,7 +169,7 @@ impl TaskGroup {
     ///
     /// # Errors
     ///
-    /// The first failure since a wait last returned an error: a panic, or a cancelled task.
+    /// Returns the first failure since a wait last returned an error: a panic, or a cancelled task.
     ///
     /// # Examples
     ///
@@ -281,8 +282,8 @@ impl Group {
         let rest = self.0.rest.lock();
         rest.polled.iter().any(gate::is_hopeless_to_poll)
             || rest.waiting.values().any(|tasks| {
-                // Checked first, because a task that this thread may run at once may have come since
-                // the last look.
+                // Checked first, because a task that this thread may run at once might have come
+                // since the last look.
                 !may_run_here(tasks)
                     && limit(tasks).is_some_and(gate::is_hopeless)
                     && !tasks.iter().all(AnyTask::is_claimed)
@@ -327,8 +328,8 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed);
         drop(rest);
-        // Outside the lock: a task may hold the last reference to its executor, whose destructor is
-        // the user's code.
+        // Outside the lock: a task might hold the last reference to its executor, whose destructor
+        // is the user's code.
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 

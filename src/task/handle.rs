@@ -64,15 +64,16 @@ impl<T> JoinHandle<T> {
     /// Waits until the task is done, and returns its result.
     ///
     /// A worker of the task's executor runs the task itself if it has not begun. A task of a
-    /// [queue](crate::fair::Queue) runs as soon as the queue may run one more. The task's writes
-    /// happen before this returns.
+    /// [queue](crate::fair::Queue) runs as soon as the queue's limit allows one more. The task's
+    /// writes happen before this returns.
     ///
     /// # Errors
     ///
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
     /// Returns a [deadlock](JoinError::is_deadlock) error at once in each of three cases. In the
-    /// last two, the task still runs later.
+    /// last two cases, the task still runs later. A *place* is room for one running task within a
+    /// queue's limit.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads
@@ -244,7 +245,8 @@ impl<T> JoinHandle<T> {
     /// Takes the result of a task that is done.
     fn take(&mut self) -> Result<T, JoinError> {
         let task = self.task.take().expect("the result of the task has been taken");
-        // SAFETY: I2 — the task is done, and its result is this handle's, which takes it once.
+        // SAFETY: I2 — the task was done before this handle cleared `HELD`, if it has, so the
+        // result is the handle's. It is taken once, because `self.task` is `None` from now on.
         unsafe { task.core().result.take() }
     }
 
@@ -260,7 +262,7 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // Two threads may wake this park: the claimer when the task is done, and a thread
+                // Two threads can wake this park: the claimer when the task is done, and a thread
                 // that frees a place.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);

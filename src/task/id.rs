@@ -1,4 +1,4 @@
-//! Which executor a task belongs to.
+//! Ids of executors, by which a waiting thread recognizes the tasks that it may run.
 
 use crate::sync::unique;
 use core::num::NonZeroU64;

@@ -1,6 +1,6 @@
 //! The futures that end with their executor: a list under a lock, the *roll*. A future adds itself
-//! before it first sleeps, or at its start if the executor does not drop its jobs. It removes
-//! itself when it ends. The end of the executor closes the roll.
+//! before it first sleeps, or at its start if the executor does not drop its jobs when it ends. It
+//! removes itself when it ends. The end of the executor closes the roll.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
@@ -30,7 +30,8 @@ enum Roll {
 /// lock, before it is freed (I4).
 struct WeakTask(NonNull<dyn Unfinished>);
 
-// SAFETY: I4 — under the lock the task is there, and it is `Sync`.
+// SAFETY: I4 — the pointer is used only under the lock, where the task is there, and the task is
+// `Sync`.
 unsafe impl Send for WeakTask {}
 
 impl Default for Roll {
@@ -89,7 +90,8 @@ impl Living {
 impl WeakTask {
     /// Returns the task, unless it is about to be freed. The caller holds the lock.
     fn upgrade(self) -> Option<AnyTask> {
-        // SAFETY: I4 — the task takes the lock before it is freed, and the caller holds the lock.
+        // SAFETY: I4 — a future on the roll takes itself off under the lock before it is freed. The
+        // caller has held the lock since it took this pointer from the roll.
         let task = unsafe { self.0.as_ref() }.common();
         task.watch.used();
         task.state.try_refer().then(|| AnyTask(Reference(self.0)))

@@ -16,8 +16,9 @@
 //! ```
 //!
 //! Claiming makes waiting safe. A worker that waits for a task that has not begun runs the task
-//! itself, whichever queue its job is in. The job stays in that queue as a tombstone. The thread
-//! that takes the tombstone finds the task claimed, and takes another job in the same turn.
+//! itself, whichever queue its job is in. Unless the worker quickly finds the job in its own queue,
+//! the job stays where it is, as a tombstone. The thread that takes the tombstone finds the task
+//! claimed, and takes another job in the same turn.
 //!
 //! # Invariants
 //!
@@ -29,9 +30,9 @@
 //!   Otherwise the handle owns it. Before `DONE`, the handle owns it while `WAITED_FOR` is not set.
 //! - **I4** The memory stays while there are references. The job has one, the handle has one, and
 //!   each further reference is counted.
-//! - **I5** A frame of `current.rs` is on the stack of the thread that runs its task. The frame of
-//!   a worker may instead be in a thread-local of that worker (`become_worker`). A frame is removed
-//!   before the data to which it points.
+//! - **I5** A *frame* (`frame.rs`) describes a task that a thread runs, or a worker. It is on the
+//!   stack of that thread. The frame of a worker can instead be in a thread-local of that worker
+//!   (`become_worker`). A frame is removed before the data to which it points.
 //! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made, until
 //!   the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's jobs is in
 //!   the scope, which waits for the jobs. Every other `kind` is a static.
@@ -119,7 +120,7 @@ const RESULT: Pair = Pair::named("task::RESULT");
 const WAITER: Pair = Pair::named("task::WAITER");
 
 /// The thread that polls or drops a future sees the writes of the last poll. A thread that polls
-/// also sees the waker's writes before the wake-up.
+/// also sees the writes that the waking thread made before the wake-up.
 const POLLED: Pair = Pair::named("task::POLLED");
 
 /// All accesses to a task happen before it is freed.

@@ -14,13 +14,13 @@ pub(crate) trait Polling: Send + Sync {
     fn living(&self) -> &Living;
 
     /// Returns whether the executor, once it has ended `living`, drops all present and later jobs.
-    /// If so, a future that has a job need not be in `living`.
+    /// If so, a future that has a job need not be in `living`, because the drop of the job ends it.
     fn drops_jobs(&self) -> bool {
         false
     }
 
     /// Returns the cause if the executor drops its jobs. A submitter asks after its submission,
-    /// since its job may have come after the executor dropped the others.
+    /// since its job might have come after the executor dropped the others.
     fn is_over(&self) -> Option<Cause> {
         None
     }

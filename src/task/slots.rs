@@ -1,4 +1,4 @@
-//! Items that come and go in any order.
+//! A list whose items stay at their indices while others come and go.
 
 use alloc::vec::Vec;
 

@@ -67,7 +67,7 @@ pub(crate) enum Ended {
     Panicked,
     /// Cancelled by its queue.
     Dropped,
-    /// Cancelled otherwise, refused, or expired.
+    /// Cancelled, but not by its queue; or refused, or expired.
     Cancelled,
 }
 
@@ -120,8 +120,9 @@ impl State {
         State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
+    /// Notes that the future gets no job, because it ends before its first poll.
     pub(super) fn have_no_job(&self) {
-        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: only a closer of the roll may know it
+        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: only a closer of the roll can know it
     }
 
     pub(super) fn is_future(&self) -> bool {
@@ -153,7 +154,7 @@ impl State {
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
         // In the order of this word, this claim comes after the last poll, and after the wake-up
-        // that led to this one.
+        // that led to this poll.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
@@ -193,7 +194,7 @@ impl State {
             _ => state | WOKEN,
         };
         // Stores even if the future was woken before, so that the poll sees the earlier writes of
-        // every waker.
+        // every thread that wakes the future.
         let before = self.0.fetch_update(POLLED.release(), Relaxed, |it| Some(woken(it)));
         before.unwrap_or_else(|same| same) & (CLAIMED | HAS_JOB) == 0
     }
@@ -204,8 +205,8 @@ impl State {
         self.0.load(POLLED.acquire());
     }
 
-    /// Returns whether the future has a job that polls it. The caller may be that job. The answer
-    /// does not change while the future is claimed.
+    /// Returns whether the future has a job that polls it, perhaps the job that the caller runs.
+    /// The answer does not change while the future is claimed.
     pub(super) fn has_job(&self) -> bool {
         self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }
@@ -222,8 +223,9 @@ impl State {
     }
 
     /// Marks the task as counted, and returns whether it did. Does nothing if a thread has claimed
-    /// the task. Unless `others_know` of the mark, also does nothing if there is another reference,
-    /// by which a thread could claim the task. Called once.
+    /// the task. `others_know` says whether every claimer would take the task off the count. If
+    /// not, also does nothing while another reference exists, by which a thread could claim the
+    /// task. Called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);
@@ -332,12 +334,13 @@ impl OwnWake {
         OwnWake(AtomicBool::new(false))
     }
 
-    /// Called by a part of the poll.
+    /// Notes that a part of the poll has woken the future. That part calls this.
     pub(super) fn note(&self) {
         self.0.store(true, Relaxed); // Relaxed: the end of the part orders it
     }
 
-    /// Called by the claimer at the end of a poll.
+    /// Returns whether a part has woken the future, and clears the note. The claimer calls this at
+    /// the end of a poll.
     pub(super) fn take(&self) -> bool {
         let is_noted = self.0.load(Relaxed); // Relaxed: the end of the part orders it
         if is_noted {

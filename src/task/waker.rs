@@ -22,9 +22,10 @@ impl<W: Wakes> WakerTable<W> {
 
     /// # Safety
     ///
-    /// 1. A waker keeps the task.
+    /// 1. `data` is that of a waker that is not dropped while the returned reference is used.
     unsafe fn of<'a>(data: *const ()) -> &'a W {
-        // SAFETY: I4 — by 1 a waker keeps the task, and every `data` came from `raw`, for this `W`.
+        // SAFETY: I4 — by 1 a waker's reference keeps the task, and every `data` came from `raw`,
+        // for this `W`.
         let task = unsafe { &*data.cast::<W>() };
         task.common().watch.used();
         task

@@ -1,5 +1,5 @@
-//! Timelines: which task ran on which thread, and when. Also metrics as text, for [`prometheus`],
-//! and for the facade `metrics`.
+//! Timelines record which task ran on which thread, and when. Metrics are written as text, by
+//! [`prometheus`], or published through the facade `metrics`.
 //!
 //! A [`Timeline`] makes [contexts](crate::task::ContextFlow). Each context records where and when
 //! its tasks were spawned, and where and when they ran. With one context for each queue,
@@ -16,8 +16,8 @@
 //!
 //! A *slice* is a task that ran, or a time in which a worker slept. Each thread records slices into
 //! a [deque](crate::deque) of its own, without a lock. The deque has a maximum. Slices beyond the
-//! maximum are counted and left out. Recording a task costs three looks at the clock, the box that
-//! every context costs, and a push.
+//! maximum are counted and left out. Recording a task costs three readings of the clock, a push,
+//! and the allocation that every context makes.
 //!
 //! This module has no unsafe code. One lock guards the names, the list of tracks, and the slices of
 //! threads that have ended. A thread takes it to make a context or a track, but not to record.

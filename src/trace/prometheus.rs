@@ -5,8 +5,7 @@
 //! A text is made from a report or from metrics that the caller has taken, so making it does not
 //! touch the scheduler.
 //!
-//! A page may have only one scheduler and one pool, because the names of further ones would
-//! collide.
+//! A page must not have two schedulers or two pools, because their metrics have the same names.
 //!
 //! # Examples
 //!
@@ -46,9 +45,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// The label `queue` is the queue's name, or is empty for the default queue. The label `slot` tells
 /// queues of the same name apart. Take the report from
-/// [`FairScheduler::report`](crate::FairScheduler::report). In a difference of two reports, the
-/// counters could fall. A queue's share is `rate(filch_queue_service_seconds_total[1m])` divided by
-/// the sum over all queues.
+/// [`FairScheduler::report`](crate::FairScheduler::report). Do not pass a difference of two
+/// reports, because its counters could fall. A queue's share is
+/// `rate(filch_queue_service_seconds_total[1m])` divided by the sum over all queues.
 ///
 /// # Examples
 ///

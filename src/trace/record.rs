@@ -34,7 +34,7 @@ pub struct Record {
     name: u32,
 }
 
-/// A task that was spawned and has not run yet. Each poll of a future is recorded separately.
+/// The record of a task that was spawned and has not run yet. Each poll of a future has its own.
 #[derive(Clone)]
 pub struct Spawned {
     record: Record,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use std::io;
 
-/// The default maximum of slices for each thread: 2 MiB.
+/// The default maximum of slices for each thread. That many take 2 MiB.
 const SLICES: usize = 1 << 16;
 
 /// Records which tasks ran on which threads, and when.
@@ -121,7 +121,8 @@ impl Timeline {
         slices
     }
 
-    /// Returns the number of slices that were left out because a thread had recorded its maximum.
+    /// Returns the number of slices that were left out, because the timeline already held the
+    /// maximum for their thread.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.lost()

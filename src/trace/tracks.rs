@@ -12,9 +12,10 @@ use core::cell::{Cell, RefCell};
 use core::mem;
 use core::time::Duration;
 
-/// The name of a period in which a worker sleeps.
+/// The number of the name for a period in which a worker sleeps.
 pub(super) const ASLEEP: u32 = 0;
-/// Stands for a missing track: no thread spawned the slice, or that thread has no track.
+/// The number in place of a missing track: no thread spawned the slice, or that thread has no
+/// track.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A slice as it is recorded: names and threads are numbers, and times are in nanoseconds.
@@ -38,7 +39,7 @@ pub(super) struct Tracks {
 struct Known {
     names: Vec<Text>,
     threads: Vec<Text>,
-    /// The threads that may go on recording.
+    /// The tracks of threads that have not ended, or whose end is not yet noticed.
     tracks: Vec<Track>,
     /// The slices of threads that have ended, each with the thread's number.
     left: Vec<(usize, Event)>,

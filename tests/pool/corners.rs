@@ -242,7 +242,7 @@ impl Park for Restless {
 }
 
 /// Has a thread come for one that blocks, which is busy afterwards until the sender goes.
-fn make_one_spare(pool: &ThreadPool) -> mpsc::Sender<()> {
+pub(crate) fn make_one_spare(pool: &ThreadPool) -> mpsc::Sender<()> {
     let ((end_block, inbox), (ends, ended)) = (mpsc::channel(), mpsc::channel());
     let (release, wait) = mpsc::channel::<()>();
     pool.spawn_detached(move || {

@@ -2,16 +2,19 @@
 //! the waiting thread.
 
 use crate::common::waiting::{MINUTE, Meeting, done};
+use crate::corners::make_one_spare;
 use crate::waiting::two_of_five;
 use crate::waits_without_strangers::{
     EVERYWHERE, IN_A_QUEUE, ON_A_POOL, others_run_while_two_wait,
 };
 use filch::executor::{Executor, ExecutorId, Rejected};
-use filch::pool::LockedPool;
+use filch::pool::{self, LockedPool};
 use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
+use std::cell::Cell;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -180,4 +183,57 @@ fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
     begins.recv().unwrap();
     pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
     done(blocks);
+}
+
+#[test]
+fn a_wait_within_a_section_that_blocks_wakes_each_time_that_its_place_is_needed() {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
+    let pool = builder.keep_alive(Duration::from_secs(3600)).build().unwrap();
+    let same = pool.clone();
+    let outer = pool.spawn(move || {
+        let (has_begun, is_seen) = (Barrier::new(2), Barrier::new(2));
+        let begins = || {
+            has_begun.wait();
+            // A job that the waiting thread may not run, so that it gives its place away.
+            same.spawn_detached(|| ()).unwrap();
+            is_seen.wait();
+        };
+        let asks_twice = || {
+            has_begun.wait();
+            is_seen.wait();
+            for _ in 0..2 {
+                // The other thread gives its place away meanwhile.
+                thread::sleep(Duration::from_millis(50));
+                let (sender, inbox) = mpsc::channel();
+                let waits = move || pool::blocking(|| inbox.recv_timeout(MINUTE));
+                let (received, _) = same.join(waits, move || sender.send(()).unwrap());
+                received.expect("the other thread sleeps");
+            }
+        };
+        pool::blocking(|| same.join(begins, asks_twice));
+    });
+    done(outer);
+}
+
+#[test]
+fn a_condition_that_panics_leaves_no_place_empty() {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
+    let pool = builder.keep_alive(Duration::from_secs(3600)).build().unwrap();
+    let panics = pool.spawn(|| {
+        let calls = Cell::new(0);
+        let is_over = || {
+            calls.set(calls.get() + 1);
+            assert!(calls.get() < 2, "as asked");
+            false
+        };
+        catch_unwind(AssertUnwindSafe(|| pool::run_until(is_over, drop))).is_err()
+    });
+    assert!(panics.join().unwrap());
+    // The only place is taken, and a second thread is there.
+    let release = make_one_spare(&pool);
+    let waits = pool.spawn(|| 7);
+    thread::sleep(Duration::from_millis(100));
+    assert!(!waits.is_finished(), "two jobs run in one place");
+    drop(release);
+    assert_eq!(waits.join().unwrap(), 7);
 }

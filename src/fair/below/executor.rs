@@ -1,6 +1,6 @@
 //! The executor below a scheduler, and the scheduler's record of the executor. The record says how
-//! many tickets there may be, whether the executor runs a ticket within its submission, and whether
-//! it has ended.
+//! many tickets there may be, and whether the executor has ended. It also says whether the executor
+//! runs a ticket within the call that submits it.
 
 use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;
@@ -22,8 +22,8 @@ pub(crate) struct Below {
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
-    /// The token that reports the executor's end, and the link of the scheduler's waker to it.
-    /// `None` until the link is made, and if the token was cancelled by then.
+    /// The token that reports the executor's end, if there is one, and the link of the scheduler's
+    /// waker to it. There is no link before it is made, nor if the token was cancelled by then.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -101,7 +101,7 @@ impl Below {
     }
 
     /// Returns whether the scheduler knows that the executor has ended. The load is relaxed; a
-    /// comment at each call names the fence or lock that orders the load.
+    /// comment at each call says why that is enough.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Relaxed)
     }
@@ -121,11 +121,12 @@ impl Below {
         told.or_else(|| self.limited()?.0.end_reason())
     }
 
-    /// Returns the executor's gate, if the executor is a queue.
+    /// Returns the executor's gate, if the executor is a queue. A gate decides which threads may
+    /// run the queue's tasks.
     pub(crate) fn limited(&self) -> Option<Limited> {
         let (limited, id) = self.panics.take(|| (self.executor.limited(), self.executor.id()))?;
-        // If the executor is a scheduler, the gate may be that of another queue, whose task this
-        // thread runs.
+        // If the executor is a scheduler, this may be the gate of another queue, the one whose task
+        // this thread runs. Such a gate is left out.
         limited.filter(|it| it.0.home() == id)
     }
 }

@@ -69,8 +69,8 @@ impl QueueCounters {
     /// ended. The result never falls, and never exceeds the truth. It is exact while no task is
     /// about to end.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
-        // `pending` is read last. A task that ends between the reads is then in neither, and not in
-        // both.
+        // `pending` is read last. So a task that ends between the reads is missed by both, and not
+        // counted twice.
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
         let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
         let seen = ended + pending();

@@ -91,8 +91,9 @@ impl Flight {
         }
     }
 
-    /// Ends all waiting for permits. Returns the waiting futures, which the caller cancels. A
-    /// future whose first job has not arrived is cancelled by the thread that brings the job.
+    /// Lets no future wait for a permit any more. Returns the waiting futures, which the caller
+    /// cancels. A future whose first job has not arrived is cancelled by the thread that brings the
+    /// job.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);

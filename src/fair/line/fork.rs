@@ -1,14 +1,14 @@
 //! Forks: halves of a `join` and jobs of a scope that tasks of a queue offer to its other servers.
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
-//! it if no other thread has begun it. So a fork needs no ticket, no capacity and no open queue to
-//! end. The thread that runs a fork has a place in the queue already, for its lease or for the task
-//! in which it waits.
+//! it if no other thread has begun it. So a fork ends even if no ticket comes, or the queue is full
+//! or closed. The thread that runs a fork counts towards the queue's limit already, for its lease
+//! or for the task in which it waits.
 //!
 //! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch that is made
-//! within a fork links that fork's latch. A fork *comes of* its own latch and of every latch
-//! outside it. A thread that waits runs only forks that come of its latch: other forks might want a
-//! lock that the thread holds.
+//! within a fork points to that fork's latch, its *outer* latch. A fork *comes of* its own latch
+//! and of all latches outer to it. A thread that waits runs only forks that come of its latch:
+//! other forks might want a lock that the thread holds.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
@@ -299,7 +299,7 @@ impl Latch {
         // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
         // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only,
-        // which may go once they are written.
+        // which the owner can free once they are written.
         let countdown = unsafe { &(*this).countdown };
         if is_own {
             return countdown.end_own();

@@ -1,5 +1,5 @@
 //! *Joiners* are threads that wait until a queue may run one more task. `place_is_free` wakes them
-//! all, and each looks for itself.
+//! all, and each looks again whether it may run its task.
 
 use crate::fair::LOOK;
 use crate::sync::lock::Mutex;

@@ -91,8 +91,8 @@ pub(crate) struct Line {
     pub(crate) joiners: Joiners,
     /// Notified when the queue is idle. Made when a thread first waits for that.
     pub(crate) quiet: Once<EventCount>,
-    /// The token for the end. It is cancelled when the queue is cancelled, or closed without a task
-    /// left, or when the executor has ended.
+    /// The token that reports the queue's end. It is cancelled when the queue is cancelled, or
+    /// closed without a task left, or when the executor has ended.
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
     /// How long tasks waited, if the scheduler measures that.
@@ -275,9 +275,10 @@ impl Line {
 
     /// Takes a fork, or else a job.
     ///
-    /// Here and in the next functions each branch returns its job at once, and all are inlined into
-    /// the lease. Otherwise the job is stored on the stack and at once loaded in pairs of words that
-    /// were not stored as pairs. Such a load waits for the stores: a third of an empty task's time.
+    /// Here and in the next functions each branch returns its job at once, and all the functions
+    /// are inlined into the lease. Otherwise the job is stored on the stack and at once loaded in
+    /// pairs of words that were not stored as pairs. Such a load waits for the stores: a third of
+    /// an empty task's time.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {

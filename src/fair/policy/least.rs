@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 
 /// The virtual times of a group's queues, side by side because a search reads them in sequence.
-/// With the floors of the group's octets, each of `FAN` queues.
+/// Beside them are the floors of the group's octets. An octet is `FAN` queues.
 #[derive(Debug)]
 pub struct Times {
     /// The time of each queue.
@@ -31,9 +31,9 @@ pub struct Times {
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,
-    /// The floors of `FAN` groups each.
+    /// A floor for each part, which is `FAN` groups.
     parts: Box<[AtomicU64]>,
-    /// The floors of all groups in a word of the summary.
+    /// A floor for each word of the summary, above all groups of that word.
     words: Box<[AtomicU64]>,
 }
 
@@ -111,7 +111,7 @@ impl Least {
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, from the lowest up to the last one that has
+    /// Raises the floors above the found queue, from the lowest up to the highest one that has
     /// siblings with members. `find` does not compare the floors above that one. `least` is the
     /// least time below the lowest floor.
     #[inline]
@@ -261,8 +261,8 @@ fn lower_all(floors: &[&AtomicU64], to: u64) {
     }
 }
 
-/// Returns whether one virtual time is less than the other. Times wrap, and are never half a turn
-/// apart.
+/// Returns whether one virtual time is less than the other. Times wrap, and are always less than
+/// half a turn apart.
 #[inline]
 pub(super) fn is_before(one: u64, other: u64) -> bool {
     (one.wrapping_sub(other) as i64) < 0

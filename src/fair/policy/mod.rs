@@ -19,12 +19,13 @@ use core::time::Duration;
 
 /// Chooses which of the ready queues is served next.
 ///
-/// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused.
+/// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused. A
+/// fork is a half of a [`join`](super::Queue::join) or a job of a scope.
 ///
-/// Several threads call a policy at once, even for the same queue, so a policy's state is atomic.
-/// During [`opened`](Self::opened), the scheduler holds the lock under which it makes queues. During
-/// the other calls it holds no lock. Each priority has a policy of its own
-/// ([`Builder::policy`]).
+/// Several threads call a policy at once, even for the same queue, so a policy keeps its state in
+/// atomics, or under a lock. During [`opened`](Self::opened), the scheduler holds the lock under
+/// which it makes queues. During the other calls it holds no lock. Each priority has a policy of
+/// its own ([`Builder::policy`]).
 ///
 /// A policy only decides about order. If it chooses a queue that is not ready, or no queue, the
 /// scheduler serves the first ready queue. So a policy cannot lose a task or stop all service, but

@@ -138,7 +138,8 @@ impl Iterator for Bits {
     }
 }
 
-/// The queues among which a [`Policy`](super::Policy) chooses.
+/// The queues among which a [`Policy`](super::Policy) chooses. Some of them may have run out of
+/// tasks.
 ///
 /// A slot is a number below 65,536 that identifies a queue while the queue exists. A later queue
 /// may have the same slot ([`Queue::slot`](crate::fair::Queue::slot)).

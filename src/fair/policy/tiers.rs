@@ -13,8 +13,8 @@ use core::time::Duration;
 
 /// The priority of a queue.
 ///
-/// While a queue of a higher priority is ready, lower priorities get only every 64th pick, so they
-/// are never starved. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, November
+/// While a queue of a higher priority is ready, the lower priorities share every 64th pick, so they
+/// do not starve. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, November
 /// 2004).
 ///
 /// # Examples
@@ -32,7 +32,7 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Priority {
-    /// Served when no other priority is ready, and at some of the 64th picks.
+    /// Served if no other priority is ready, and at some of the picks that lower priorities share.
     Lowest,
     /// Below the default.
     BelowNormal,
@@ -169,7 +169,7 @@ impl Tiers {
     /// Picks the next queue to serve, and takes room for a lease of its tier. The caller releases
     /// that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
-        // Relaxed: no thread relies on which pick is a 64th.
+        // Relaxed: no thread relies on which pick is the 64th.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);
             if pick % FLOOR == FLOOR - 1 {

@@ -48,9 +48,9 @@ const LONGEST: u32 = 48;
 /// of its last leases, and the charge is corrected when the lease ends. Without this charge, all
 /// threads would pick the same queue until its first lease ends.
 ///
-/// A queue that becomes ready starts no lower than the queue that was served last, so an idle queue
-/// saves no time up. The scheduler's clock measures a task from its beginning to its end, whether
-/// the task computes or blocks.
+/// When a queue becomes ready, its virtual time is raised to the greatest one at which a lease has
+/// begun, if it is less. So an idle queue saves up no time. The scheduler's clock measures a task
+/// from its beginning to its end, whether the task computes or blocks.
 ///
 /// A pick goes down a tree of minima. It reads at most 48 words, however many queues are ready, and
 /// some of them twice. A pick is lock-free. It begins again only if another thread has changed a
@@ -161,8 +161,8 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // A pick may come between these steps, if the slot's last queue has left the slot in the
-        // ready set. Because of their order, a pick that charges the new time has read the new
+        // A pick may come between these steps, if the slot's previous queue has left the slot in
+        // the ready set. Because of their order, a pick that charges the new time has read the new
         // estimate. A pick that has read the new number charges the new time. But if the processor
         // reorders the accesses, one pick may charge the new queue the old estimate, and not take
         // it back.
@@ -288,8 +288,9 @@ fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
-/// Returns the note of a pick: its start, the number of the queue, and the charge. The charge is in
-/// nanoseconds, because units would depend on the weight, which may change.
+/// Returns the note of a pick: the virtual time at which it starts, the number of the queue, and
+/// the charge. The charge is in nanoseconds, because units would depend on the weight, which may
+/// change.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)
 }

@@ -43,7 +43,7 @@ pub(crate) struct QueueHandle {
     pub(crate) token: CancelToken,
     pub(crate) limited: Limited,
     pub(crate) futures: Futures,
-    /// The context that goes with the queue's tasks: its own, or the scheduler's.
+    /// The context that goes with the queue's tasks: the queue's own, or else the scheduler's.
     pub(crate) context: Option<Flow>,
 }
 

@@ -104,8 +104,8 @@ impl Queue {
     }
 
     /// Spawns a closure without a handle. Does not allocate if the closure captures at most three
-    /// words and there is no context. A panic goes to the scheduler's
-    /// [handler](crate::fair::Builder::panic_handler).
+    /// words and the queue has no [context](crate::fair::QueueBuilder::context). A panic goes to
+    /// the scheduler's [handler](crate::fair::Builder::panic_handler).
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`RejectedBatch`], with the refused closures and their reasons. If the queue is
-    /// full, it refuses a closure and may still accept a later one.
+    /// Returns [`RejectedBatch`], with the refused closures and their reasons. A full queue refuses
+    /// a closure, but accepts a later one if a task has ended meanwhile.
     ///
     /// # Examples
     ///
@@ -166,8 +166,8 @@ impl Queue {
     }
 
     /// Sets the weight, which counts from the next pick on. The queue's debt for past service is
-    /// converted to the new weight. For leases under way, the conversion may be wrong by the
-    /// longest task on each thread.
+    /// converted to the new weight. A lease that begins or ends during the call may be charged
+    /// wrongly, by at most its own service at the new weight.
     ///
     /// # Errors
     ///
@@ -321,8 +321,8 @@ impl Executor for Queue {
         true
     }
 
-    /// Returns the token of the queue's end. The token's reason is that with which the queue was
-    /// cancelled, or else the executor's.
+    /// Returns the token that is cancelled when the queue ends. The token's reason is the one that
+    /// the queue was cancelled with, or else the executor's.
     fn end(&self) -> Option<CancelToken> {
         Some(end_of(self.scheduler(), self.line()))
     }

@@ -13,12 +13,12 @@ use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, 
 use core::future::Future;
 
 impl Queue {
-    /// Spawns a future: a job of this queue polls it, and each wake adds another such job. See
+    /// Spawns a future, which jobs of this queue poll, at first and again after wakes. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
     /// The future counts as one task of the queue until it ends, and its polls are charged to the
-    /// queue. A closed queue still polls the futures that it has accepted; a cancelled queue drops
-    /// them at once.
+    /// queue. A closed queue still polls the futures that it has accepted. A cancelled queue drops
+    /// them at once, or after the poll that is under way.
     ///
     /// # Examples
     ///

@@ -56,8 +56,7 @@ pub struct QueueMetrics {
     /// Jobs whose task was run or cancelled through its handle before a server reached them.
     pub tombstones: u64,
     /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. A task for
-    /// which another task of the same queue waits runs in the waiting task's place, and does not
-    /// count.
+    /// which another task of the same queue waits runs within the waiting task, and does not count.
     pub inlined: u64,
     /// How many times the queue has polled its futures. Each future counts as one task.
     pub poll_count: u64,
@@ -189,9 +188,10 @@ impl Report {
         Report { queues, backlogged }
     }
 
-    /// Returns the changes since an earlier report. Waits, gaps and the longest lease still cover
-    /// the whole time. Queues that are not in `earlier` are left out. If `earlier` is from another
-    /// scheduler, all queues are left out.
+    /// Returns the changes since an earlier report. Numbers of one moment, such as `pending` and
+    /// `running`, are those of `self`. Waits, gaps and the longest lease still cover the whole
+    /// time. Queues that are not in `earlier` are left out. If `earlier` is from another scheduler,
+    /// all queues are left out.
     ///
     /// # Examples
     ///

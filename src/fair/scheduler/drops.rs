@@ -71,7 +71,7 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
             tell(&line.counters.tombstones, 1);
         }
     }
-    // The job may be the last reference to an executor, whose destructor is the user's.
+    // The job may be the last reference to an executor of the user's, whose destructor may panic.
     panics.take(|| drop(job));
 }
 

@@ -80,9 +80,9 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     closes
 }
 
-/// Cancels the token that reports the queue's end. The queue is cancelled, or closed without a task
-/// left, or its executor has ended. In the first two cases the caller keeps the slot from getting
-/// another queue.
+/// Cancels the token that reports the queue's end. The queue has been cancelled, or is closed and
+/// has no task left, or its executor has ended. In the first two cases the caller keeps the slot
+/// from getting another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);
@@ -126,8 +126,8 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // `cancel_each` ends leases, and each end may ask for a ticket. The executor refuses the
     // ticket, and this function is called again on this thread. `CANCELLING` ends that recursion.
-    // Tasks that are queued then are dropped by the second round of `cancel_each`, or by the thread
-    // that pushes them.
+    // Tasks that are queued meanwhile are dropped by the second round of `cancel_each`, or by the
+    // thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         cancel_each(scheduler);
@@ -177,8 +177,8 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     if line.life.let_go().is_over_now() {
         reclaim(scheduler, line);
     } else {
-        // The queue may have been paused until now, and be ready. If another thread has made the
-        // queue over meanwhile, the slot may have another queue. `changed` does no harm to that
+        // The queue may have been paused until now, and may be ready. If another thread has made
+        // the queue over meanwhile, the slot may have another queue. `changed` does no harm to that
         // one.
         changed(scheduler, line);
     }

@@ -102,8 +102,8 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Starts a thread that serves the queues if the executor still has no room. If no thread can be
-/// started, this thread serves them. The caller has seen a queue in the ready set.
+/// Starts a thread, which serves the queues unless the executor has room by then. If no thread can
+/// be started, this thread does the same. The caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
     // If a started thread has not begun, it takes this lock later, and then sees the queue.

@@ -33,7 +33,7 @@ pub(crate) struct Scheduler {
     pub(crate) below: Below,
     pub(crate) queues: Queues,
     pub(crate) tickets: Tickets,
-    /// The longest time of a lease, in nanoseconds.
+    /// The time after which a lease begins no further task, in nanoseconds.
     pub(crate) quantum: u64,
     pub(crate) tasks_per_lease: usize,
     pub(crate) context: Option<Flow>,

@@ -88,7 +88,7 @@ impl Queues {
     /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
     /// steps the higher of the weights is in force. So a pick or a lease in between is charged
     /// wrongly by at most its own charge at the new weight. With the lower weight in force, that
-    /// error could be from/to times as large.
+    /// error could be larger by the ratio of the two weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

@@ -73,8 +73,8 @@ pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
     let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
     if is_care_wanted && scheduler.tickets.are_none() {
-        // Also for a paused queue: an executor that has ended refuses the ticket, and the refusal
-        // drops the job.
+        // A paused queue needs the ticket, too: an executor that has ended refuses it, and the
+        // refusal drops the job.
         let _ = hand_over_one(scheduler);
     }
     look_after(scheduler, line);

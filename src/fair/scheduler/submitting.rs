@@ -1,5 +1,5 @@
 //! Records which tickets this thread is submitting. An executor may run or drop a ticket within the
-//! submission. By these records the ticket knows that it is within one.
+//! call that submits it. By these records the ticket knows that this is so.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;

@@ -11,8 +11,8 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns its shard. `latch` is the innermost latch at which another thread may
-/// wait for the fork.
+/// Offers a fork, and returns its shard, the list in which it lies. `latch` is the innermost latch
+/// at which another thread may wait for the fork.
 ///
 /// # Safety
 ///
@@ -37,8 +37,8 @@ pub(crate) unsafe fn offer(
     shard
 }
 
-/// Waits at a latch of the caller's. Runs the forks that come of the latch, and sleeps while there
-/// are none.
+/// Waits at a latch of the caller's. Runs the forks that come of the latch (`line/fork.rs`), and
+/// sleeps while there are none.
 #[cold]
 pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
     let Some(forks) = line.forks.get() else { return };

@@ -26,8 +26,8 @@ pub(crate) struct Serving {
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already.
     charged: Cell<u64>,
-    /// The pick for the policy's next report: at first the one that began the frame, then one
-    /// without a note.
+    /// The pick for the next call of `Policy::served`: at first the one that began the frame, then
+    /// one without a note.
     pick: Cell<Pick>,
     /// How many *strangers* ran on this thread when the frame began: jobs unrelated to the task
     /// below them on the stack.

@@ -33,8 +33,8 @@ impl<'a> Lane<'a> {
         Lane { scheduler, line, own, is_allowed, is_own_turn: false }
     }
 
-    /// Returns whether this task is polled here for as long as it yields. An ordered queue polls
-    /// none here: it runs its jobs in the order of its injector.
+    /// Returns whether this task goes into the lane if it yields. In an ordered queue no task does:
+    /// the queue runs its jobs in the order of its injector.
     #[inline(always)]
     pub(crate) fn is_for(&self, task: &AnyTask) -> bool {
         task.may_yield() && self.is_allowed && self.line.limit() > 1
@@ -61,8 +61,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Takes the oldest future of the lane. Takes none if the queue has a fork, nor at every second
-    /// turn if the injector has a job.
+    /// Takes the oldest future of the lane. Takes none while the queue has a fork. While the
+    /// injector has a job, takes one only at every second call.
     #[inline(always)]
     pub(crate) fn next_yielded(&mut self) -> Option<AnyTask> {
         let own = self.own.as_ref()?;

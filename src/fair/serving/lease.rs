@@ -70,7 +70,8 @@ impl Progress {
     }
 
     /// Advances to a new reading of the clock. Ignores a reading that is earlier by at most
-    /// [`ANEW`]. If the reading is still earlier, the clock was reset, and the lease begins at it.
+    /// [`ANEW`]. If the reading is still earlier, the clock was reset, and the lease begins anew at
+    /// that reading.
     fn has_come_to(&mut self, now: u64) {
         if now >= self.now {
             self.now = now;
@@ -166,7 +167,7 @@ fn run_tasks(
         run_entry(scheduler, line, entry, progress, Some(&mut lane));
         loop {
             let time = progress.now - progress.start;
-            // With a quantum of zero, a lease that has met only tombstones still runs a task.
+            // With a quantum of zero, fewer than `SWEEP` tombstones do not end the lease.
             let is_spent = time >= scheduler.quantum && (time > 0 || progress.tasks > 0);
             let is_over = progress.tasks >= most || is_spent || line.is_halted();
             if is_over || !is_roomy || progress.is_worth_telling() {
@@ -299,9 +300,9 @@ fn run_yielded(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Runs a counted task, which leaves the queue's count before its handle reports it done. There is
-/// a lane only for a future, which goes there if it yields. Returns whether the task was run or
-/// polled, and `false` for a tombstone.
+/// Runs a counted task, which leaves the queue's count before its handle reports it done. Only with
+/// a future does the caller pass a lane, into which the future goes if it yields. Returns whether
+/// the task was run or polled, and `false` for a tombstone.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

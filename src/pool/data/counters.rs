@@ -69,17 +69,17 @@ impl Counters {
 pub struct WorkerMetrics {
     /// The worker's index. `None` stands for all workers that have gone.
     pub index: Option<usize>,
-    /// Jobs in its deque, and futures that have woken themselves on it.
+    /// Jobs in the worker's deque, and futures that have woken themselves on it.
     pub local_queue_depth: usize,
-    /// Jobs that it has run.
+    /// How many jobs the worker has run.
     pub tasks_run: u64,
-    /// Times that it went to sleep.
+    /// How often the worker went to sleep.
     pub park_count: u64,
     /// How often the worker woke up and found nothing.
     pub noop_count: u64,
-    /// Jobs that it has stolen.
+    /// How many jobs the worker has stolen.
     pub steal_count: u64,
-    /// Times that it stole.
+    /// How often the worker has stolen, whether one job or a batch.
     pub steal_operations: u64,
     /// How long the worker was awake, up to the last time that it went to sleep.
     pub total_busy_duration: Duration,

@@ -10,8 +10,8 @@
 //! ```text
 //!  server                                  helper
 //!  ──────                                  ──────
-//!  1  write wait, then word: it is open    a  read word, then wait: an open service ends our wait
-//!  2  push items that the service spawns   b  look at the oldest item: at or above its beginning?
+//!  1  write wait, then word: it is open    a  read word, then wait: open, and ends our wait?
+//!  2  push items that the service spawns   b  look at the oldest item: at or above word's index?
 //!  3  word := 0                            c  read word again: unchanged? then claim the item
 //!  4  push other items
 //!
@@ -20,14 +20,15 @@
 //! ```
 //!
 //! A helper takes no stranger. A job of a scope that encloses the service is a stranger, unless the
-//! helper waits for that very scope. The job's kind tells in how many services its scope began.
+//! helper waits for that very scope. The job's first word tells in how many services its scope
+//! began.
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
-//! the thief for which its thief waits. Each service names two waits. It ends the first: the wait
-//! for its half or scope. That half or scope was itself made in an outer service. The second is the
-//! wait that the outer service ends: the inner service is *within* that wait. So a helper finds all
-//! jobs that were stolen from its thief, and from that thief's thieves, even before any of these
-//! thieves waits.
+//! the thief for which its thief waits. Each service names two waits. The first is the wait that
+//! the service ends: the wait for its half or scope. That half or scope was made in an outer
+//! service. The second is the wait that the outer service ends: the inner service is *within* that
+//! wait. So a helper finds all jobs that were stolen from its thief, and from that thief's thieves,
+//! even before any of these thieves waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -54,8 +55,9 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
 /// A service, as other workers see it.
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low half is that of the deque's index at which the service began. The high half is a
-    /// number that the worker's next services do not have. The word is zero if no service is open.
+    /// The low half is the low half of the deque's index at which the service began. The high half
+    /// is a number that the worker's next services do not have. The word is zero if no service is
+    /// open.
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
@@ -64,7 +66,8 @@ pub(crate) struct OpenService {
     within: AtomicUsize,
 }
 
-/// The *known* services of a worker: its outermost `KNOWN_SERVICES`, the outermost first.
+/// The services of a worker that other workers can see: the outermost `KNOWN_SERVICES` of them,
+/// outermost first.
 #[derive(Debug)]
 pub struct Services(pub(crate) [OpenService; KNOWN_SERVICES]);
 
@@ -97,8 +100,8 @@ pub(crate) struct Views {
 ///
 /// Without `views`, the service ends `wait`. With `views`, it may also end a wait within `wait`, at
 /// any depth. `is_such` decides whether an item is taken. It gets the item's words, the wait that
-/// the service ends, and the number of services around that service. If there is no such item, asks
-/// the worker to offer its halves. With `raids`, also takes one of them.
+/// the service ends, and the number of services around that service. If a service has no such item,
+/// asks its worker to offer the halves that it holds. With `raids`, also takes one of them.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -130,8 +133,8 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // If a service on the path has ended, the memory of its half or scope may be used
-            // again. Then its wait id may name another wait. So `take` checks that all are still
+            // If a service on the path has ended, the memory of its half or scope might be in use
+            // again. Then its wait id can name another wait. So `take` checks that all are still
             // open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
@@ -154,7 +157,7 @@ pub(crate) fn is_at_or_above(index: Index, began: u32) -> bool {
 }
 
 impl Services {
-    /// Returns the wait that the innermost known service ends; zero if there is none.
+    /// Returns the wait that the innermost of these services ends; zero if there is none.
     pub(crate) fn innermost(&self) -> WaitId {
         // Relaxed: the caller is the owner, or keeps the owner from opening and closing services.
         self.open().last().map_or(NOTHING, |it| it.wait.load(Relaxed))
@@ -217,7 +220,7 @@ impl View {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
         // The halves that the worker holds come from its innermost service, which is inside each
-        // other open service of the worker.
+        // other open service of the worker. So they come from this service, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 

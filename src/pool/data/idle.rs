@@ -2,13 +2,14 @@
 //!
 //! `activity` counts the active workers (I4), and how often a worker became active. A worker
 //! becomes active before it takes a job. Suppose that two reads of `activity` are equal and show no
-//! active worker, and that all queues were empty in between. Then the pool was idle at that moment.
+//! active worker, and that all queues were empty in between. Then the pool was idle between the
+//! reads.
 //!
 //! A worker that finds no job sleeps in `searchers`. If enough other workers run, it is *spare*: it
 //! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
 //! becomes spare first counts as resting, and then asks again whether enough others run. A worker
 //! that gives its place away first counts as not running, and then starts a thread or notifies a
-//! spare worker. So no two can leave one place empty.
+//! spare worker. So at least one of two such workers sees the other, and no place stays empty.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -27,7 +28,7 @@ const AGAIN: u64 = 1 << 32;
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Notified of jobs. A worker dozes while it is prepared or asleep here.
+    /// Notified of jobs. A worker dozes while it is about to prepare here, is prepared, or sleeps.
     pub(crate) searchers: Searchers,
     /// A worker sleeps here while enough others run. Notified if one worker less runs, but not of
     /// jobs.
@@ -36,9 +37,10 @@ pub struct Idle {
     activity: CachePadded<AtomicU64>,
     /// Active workers that run nothing: they block, or sleep in a wait.
     aside: AtomicUsize,
-    /// Workers that sleep for `keep_alive`, and then go if there are too many.
+    /// How many workers sleep for `keep_alive`, and then go if there are too many.
     pub(crate) may_go: AtomicUsize,
-    /// Notified when the last active worker rests, when a thread has gone, and with `MISSED`.
+    /// Notified when the last active worker rests, when a thread has gone, and when `MISSED` is
+    /// set.
     pub(crate) quiet: EventCount,
 }
 
@@ -49,8 +51,8 @@ pub enum Waited<J> {
     Over,
     /// There is a job that the worker can run meanwhile.
     Helps(J),
-    /// The thread must give its place away, or there is other work. The caller starts or notifies
-    /// another thread.
+    /// The thread must give its place away, or there is work that `take` does not return. The
+    /// caller starts or notifies another thread.
     Aside,
 }
 
@@ -69,7 +71,7 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// Notifies a worker, if one dozes and none searches. Call it after the change.
+    /// Notifies a worker of a change, if one dozes and none searches. Called after the change.
     #[inline]
     pub fn notify_one(&self) {
         if self.dozers.is_any() {
@@ -82,11 +84,11 @@ impl Idle {
         self.searchers.notify_one();
     }
 
-    /// Notifies a spare worker that one worker less runs, and a worker of the jobs that the former
-    /// may have left.
+    /// Called when one worker less runs. Notifies a spare worker of that, and a dozing worker of
+    /// jobs that are perhaps left.
     pub fn notify_of_place(&self) {
-        // Not `notify_one`, which would rely on a spare worker that searches. That worker may have
-        // counted the running workers before the place became free.
+        // Not `spares.notify_one`, which would rely on a spare worker that searches. That worker
+        // might have counted the running workers before the place became free.
         self.spares.notify_many(1);
         self.notify_one();
     }
@@ -113,7 +115,7 @@ impl Idle {
 
     /// Lets the worker sleep, unless it is needed. The worker is not active meanwhile (I4), and is
     /// active afterwards, even if this panics. A worker that sleeps with a timeout counts in
-    /// `may_go`. Returns whether the worker was told to go on.
+    /// `may_go`. Also returns whether the worker was notified or is needed.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -128,8 +130,8 @@ impl Idle {
             self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
             self.activate();
         });
-        // Asked only now, after `rest`: other workers may have decided at the same moment that they
-        // are not needed.
+        // Asked only now, after `rest`: other workers might have decided at the same moment that
+        // they are not needed.
         if is_needed() {
             return (resting.cancel(), true);
         }
@@ -153,9 +155,9 @@ impl Idle {
         self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    /// Sleeps until `is_over` returns true, `take` returns a job, or one of the two answers of
-    /// `work` is true. The first answer tells whether there is other work. The second tells whether
-    /// the thread must give its place away in any case. Each sleep lasts at most `timeout`. The
+    /// Sleeps until `is_over` returns true, `take` returns a job, or `work` returns a `true` in its
+    /// pair. The first element says that there is other work. The second says that the thread must
+    /// give its place away even without other work. Each sleep lasts at most `timeout`. The
     /// argument of `is_over` tells whether the thread has slept.
     pub fn wait<J>(
         &self,
@@ -177,8 +179,9 @@ impl Idle {
         };
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         self.step_aside();
+        let _back = Finally(|| self.step_back()); // `is_over` is the user's, and may panic
         let (waited, search) = loop {
-            // A first look before `enter`, which may cost a system call. Often this look already
+            // A first look before `enter`, which can cost a system call. Often this look already
             // finds something.
             if let Some(waited) = look(has_slept) {
                 break (waited, search);
@@ -191,10 +194,9 @@ impl Idle {
             (search, _) = resting.commit_in(park, timeout);
             has_slept = true;
         };
-        // A submitter may have relied on this search, so `found` wakes another worker if there is
+        // A submitter might have relied on this search, so `found` wakes another worker if there is
         // more work. After `Aside` the caller does that.
         search.found(|| !matches!(waited, Waited::Aside) && work().0);
-        self.step_back();
         waited
     }
 
@@ -269,7 +271,7 @@ impl Dozers {
         // Made before the barrier: if that panics, the drop takes this thread off the count.
         let doze = Doze(self);
         if before & BARRED == 0 && self.bar() {
-            self.word.fetch_or(BARRED, Relaxed); // Relaxed: LOOK_AGAIN orders it, and the barrier
+            self.word.fetch_or(BARRED, Relaxed); // Relaxed: the barrier and LOOK_AGAIN order it
         }
         doze
     }

@@ -82,7 +82,7 @@ impl Crew {
         self.alive < self.target + self.blocked
     }
 
-    /// Returns how many workers are to run.
+    /// Returns how many workers are to run at once, guests included.
     pub(crate) fn wanted(&self) -> usize {
         self.target + self.guests
     }
@@ -106,12 +106,12 @@ impl Crew {
 
 impl Pool {
     pub(crate) fn is_closed(&self) -> bool {
-        self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: as of some moment
+        self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: true at some moment suffices
     }
 
     #[inline(always)]
     pub(crate) fn is_discarding(&self) -> bool {
-        self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: as of some moment
+        self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: true at some moment suffices
     }
 
     /// Returns whether this thread is one of the pool's, and so must not wait for the pool. A
@@ -144,7 +144,7 @@ impl Pool {
         self.idle.quiet.notify_all();
     }
 
-    /// Returns whether there may be a job anywhere.
+    /// Returns whether there might be a job anywhere.
     pub(crate) fn is_there_work(&self) -> bool {
         !self.injector.is_empty()
             || self.shelf.len() > 0

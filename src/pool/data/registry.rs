@@ -36,8 +36,8 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Returns the queue for jobs that are pinned to the worker, and that it need not run in its
-    /// waits. A worker that takes jobs only in its waits has to run them there.
+    /// Returns the queue for pinned jobs that can wait for the worker's next turn. A worker that
+    /// takes jobs only in its waits has no turns, so this is then the queue `urgent`.
     pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: under the lock of the crew.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
@@ -75,8 +75,8 @@ impl Registry {
     /// Adds a worker's seat. Called under the lock of the crew.
     pub(crate) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
-        // SAFETY: I6 — the caller has the crew's lock, so only this call replaces the list. Any
-        // thread may drop a seat.
+        // SAFETY: I6 — the caller has the crew's lock, so the calls of `replace` follow one
+        // another. Any thread may drop a seat.
         unsafe { self.0.replace(with_it) };
     }
 
@@ -84,7 +84,8 @@ impl Registry {
     pub(crate) fn remove(&self, seat: &Arc<Seat>) {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
-        // SAFETY: I6 — the caller has the crew's lock, so only this call replaces the list.
+        // SAFETY: I6 — the caller has the crew's lock, so the calls of `replace` follow one
+        // another. Any thread may drop a seat.
         unsafe { self.0.replace(without_it) };
     }
 }
@@ -104,7 +105,8 @@ impl Server<Job> for Arc<Seat> {
         }
         let look = || is_so().then(|| self.services.innermost());
         let half = self.held.raid(&self.bell, look)?;
-        // SAFETY: I7 — `raid` has taken the half, so its owner waits until it has run.
+        // SAFETY: I7 — `raid` has taken the half, so its owner waits until the half's job has
+        // ended.
         Some(unsafe { Job::on_stack(half.cast()) })
     }
 }

@@ -38,8 +38,8 @@ impl Shelf {
     pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);
-        // Stored before `bell_of` takes the lock of the owner's bell, so that an owner that has no
-        // bell there yet sees the job.
+        // Stored before `bell_of` takes the lock of the owner's bell, so that an owner that stores
+        // its bell later sees the job.
         self.len.store(jobs.len(), Relaxed);
         // The lock is held, so no thread has taken the job yet.
         jobs.back().and_then(bell_of)

@@ -10,8 +10,8 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if a closure was dropped because of it. The other closure has
-    /// ended.
+    /// The token's cancellation, if a closure was dropped because of it. By then the other closure
+    /// has ended.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl ThreadPool {
     /// # Errors
     ///
     /// The token's cancellation, if a job was dropped because of it. Or the pool's, if
-    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. All jobs have ended.
+    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. By then all jobs have ended.
     ///
     /// # Panics
     ///

@@ -105,21 +105,22 @@ impl ThreadPool {
     /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
     /// another worker has taken it meanwhile. A worker without work can take it at any time,
     /// whatever the first closure does. Then the caller waits for that worker, and helps it.
-    /// Meanwhile the caller runs only halves of joins and jobs of scopes within the second closure,
-    /// and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only other work,
-    /// another thread takes the caller's place until the wait ends, as in
+    /// Meanwhile the caller runs only halves of joins and jobs of scopes that the second closure
+    /// waits for, and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only other
+    /// work, another thread takes the caller's place until the wait ends, as in
     /// [`blocking`](crate::pool::blocking). The pool then has up to
-    /// [`max_threads`](crate::pool::Builder::max_threads). Allocates nothing, except in a wait that
-    /// needs more memory than any earlier wait of its worker.
+    /// [`max_threads`](crate::pool::Builder::max_threads) threads. Allocates nothing, except in a
+    /// wait that needs more memory than any earlier wait of its worker.
     ///
-    /// On any other thread, the pool runs both closures. The caller itself runs them if the pool is
-    /// closed. The caller also runs them if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel)
-    /// has dropped them before they began.
+    /// On any other thread, a worker calls `join` with the closures, unless [callers take
+    /// part](crate::pool::Builder::callers_take_part). The caller itself runs them if the pool is
+    /// closed. It also does so if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has kept
+    /// the worker's call from beginning.
     ///
     /// # Panics
     ///
     /// When neither closure runs any more, resumes the panic of the first, or else of the second.
-    /// If the first panics, the second may be dropped unrun.
+    /// If the first panics, and no other thread runs the second, the second is dropped.
     ///
     /// # Examples
     ///
@@ -169,7 +170,8 @@ impl ThreadPool {
         // An error means that `shutdown(Cancel)` has dropped the job. The closures are still here.
         let _ = self.scope_of(None, |scope| {
             scope.spawn(move || {
-                // If this thread is no worker, the pool is closed.
+                // If this thread is no worker, the pool is closed. Then the caller runs the
+                // closures below.
                 if Local::of(pool.shared()).is_some() {
                     place.1 = place.0.take().map(|(a, b)| pool.join(a, b));
                 }
@@ -241,10 +243,10 @@ impl Local {
     }
 
     /// Offers the half that was just held, if another worker asks for halves or this deque is
-    /// empty. Otherwise the worker that takes the last item of the deque asks.
+    /// empty. Otherwise the worker that takes the last item of the deque asks for halves.
     ///
-    /// A panic that would leave the frame of the half ends the process, by a guard. The guard is
-    /// here, since in `join` it would cost instructions.
+    /// A guard ends the process if a panic would leave the frame of the half. The guard is here,
+    /// since in `join` it would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -266,7 +268,8 @@ impl Local {
             true
         } else {
             let was_offered = link.mark() == OFFERED;
-            // SAFETY: I7 — the mark says that the half was offered, so it has an index.
+            // SAFETY: I8 — only the owner offers, and the mark says that it has. So the half has an
+            // index.
             was_offered && self.take_back(&link.head, unsafe { link.index() })
                 || !self.wait_for_half(link)
         };
@@ -304,7 +307,7 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, index: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // Jobs below the half must not be moved. By their new indices they would seem newer (I9).
+        // An older job, popped and pushed back, may get a higher index, as if pushed later (I9).
         while self.deque.next_index() != index && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {

@@ -2,7 +2,7 @@
 //!
 //! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
 //! count of unfinished jobs and the table of its jobs' operations. The address of that table names
-//! the scope. A closure that captures at most two words lies in the deque. If a worker owns the
+//! the scope. A closure that captures at most two words lies in its job. If a worker owns the
 //! scope, the first four larger closures of up to six words that it spawns lie with the scope.
 //! Other closures are boxed.
 
@@ -22,7 +22,7 @@ use core::marker::PhantomData;
 use core::task::Waker;
 use core::{fmt, mem, ptr};
 
-/// A scope, in which jobs that borrow are spawned: [`ThreadPool::scope`].
+/// A scope into which borrowing jobs are spawned: [`ThreadPool::scope`].
 ///
 /// As in [`std::thread::scope`], `'env` is the lifetime of the borrowed values outside, and
 /// `'scope` that of the scope itself.
@@ -35,13 +35,13 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl ThreadPool {
-    /// Calls `f` with a scope, and returns its result when every job that was spawned into the
-    /// scope has ended.
+    /// Calls `f` with a scope, waits until every job of the scope has ended, and returns the result
+    /// of `f`.
     ///
-    /// The jobs may borrow all values that outlive the call. A worker of this pool runs the jobs
-    /// that are still in its own deque. It then helps the workers that have taken the others.
-    /// Meanwhile it runs no other work, by the rule of [`join`](ThreadPool::join). Opening a scope
-    /// allocates nothing.
+    /// The jobs may borrow all values that outlive the call. A caller that is a worker of this pool
+    /// runs the jobs that are still in its own deque. It then helps the workers that have taken the
+    /// others. Meanwhile it runs no other work, by the rule of [`join`](ThreadPool::join). Opening
+    /// a scope allocates nothing.
     ///
     /// # Panics
     ///
@@ -115,7 +115,7 @@ impl ThreadPool {
     }
 }
 
-/// Ends the process if a panic drops it, because jobs may still borrow values that would go.
+/// Ends the process if a panic drops it, because jobs might still borrow values that would go.
 pub(crate) struct Stays;
 
 impl Drop for Stays {
@@ -154,8 +154,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// It runs the newest first, until the inner scope's jobs have ended. The order is then that of
     /// rayon.
     ///
-    /// Such a job must not want a lock that its spawner holds across the inner scope. The job may
-    /// run on the thread that holds the lock, and would wait for ever.
+    /// Such a job must not want a lock that its spawner holds across the inner scope. If the job
+    /// runs on the thread that holds the lock, it waits for ever.
     ///
     /// # Examples
     ///
@@ -187,13 +187,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let local = Local::of(shared);
         let job = if core.is_owners(local) {
             core.countdown.add_own();
-            // SAFETY: I8 — this is the owner, as just seen, and it alone uses the room.
+            // SAFETY: I8 — `is_owners` says that this thread is the owner, and a worker.
             unsafe { core.own_job(f) }
         } else {
             core.countdown.add();
             core.job(f)
         };
-        // The owner may be the only worker, and it does not look into the injector.
+        // The owner might be the only worker, and does not look into the injector while it waits.
         let is_for_shelf = local.is_none() && core.owner != 0 && !shared.is_closed();
         if is_for_shelf {
             shared.lay_aside(job);
@@ -214,8 +214,8 @@ impl Core {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Runs `f`, for which the owner waits. On another thread, the frame of `f` names the owner as
-    /// waiter.
+    /// Runs `f`, for which the owner waits. On another thread, `Waiter::run` notes during `f` that
+    /// the owner waits.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -224,14 +224,14 @@ impl Core {
         thread::catch(|| self.waiter.run(f))
     }
 
-    /// Counts a job that has ended.
+    /// Counts off a job that has ended.
     ///
     /// # Safety
     ///
     /// 1. I8 — the job is one of this scope, and the caller does not use the scope afterwards.
     unsafe fn end(this: *const Self) {
-        // SAFETY: 1 — the scope stays until its last job has ended, and this job has not. The
-        // reference is to atomic words only, which may go once this thread has written them.
+        // SAFETY: 1 — the scope stays until its last job is counted off, and this job is not yet.
+        // The reference is to atomic words only, which may go once this thread has written them.
         let countdown = unsafe { &(*this).countdown };
         // SAFETY: 1 — called before this job is counted off, so the scope is still there.
         let bell = || unsafe { (*this).bell.lock().clone() };
@@ -263,7 +263,7 @@ pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) 
 ///
 /// # Safety
 ///
-/// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
+/// 1. The words hold a closure of the scope that has this kind, and no thread uses them afterwards.
 unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     let this = kind.cast::<Core>();
     // SAFETY: I7 — the scope waits for the job, which is not counted off yet.
@@ -288,7 +288,7 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
 ///
 /// # Safety
 ///
-/// 1. The words hold a closure of the scope of this kind, and no thread uses them afterwards.
+/// 1. The words hold a closure of the scope that has this kind, and no thread uses them afterwards.
 unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let this = kind.cast::<Core>();
     // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.

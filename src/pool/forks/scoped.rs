@@ -2,12 +2,13 @@
 //!
 //! The job and the handle share one allocation, with the closure, the result and a mark. Whichever
 //! comes first, the job or the handle, takes the closure and runs it. A job without a handle has no
-//! result, so it needs no allocation.
+//! result, so it needs no such allocation.
 //!
-//! If another thread runs the job, `join` waits under an id of the job's own (I9). So no other job
-//! of the scope runs in that wait. The scope keeps a panic until a `join` returns it. At its end
-//! the scope resumes a panic that no `join` has returned, as `std::thread::scope` does. A handle
-//! may be forgotten without harm, since the scope does not rely on it.
+//! If another thread runs the job, the id of the wait in `join` is that of the job, not of the
+//! scope. So no other job of the scope runs in that wait (I9). The scope keeps a panic until a
+//! `join` returns it. At its end the scope resumes a panic that no `join` has returned, as
+//! `std::thread::scope` does. A handle may be forgotten without harm, since the scope does not rely
+//! on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -145,8 +146,8 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // The scope has counted the job as dropped unrun, but its handle has run the closure or
-        // knows its error.
+        // In both cases below, the scope has counted the job as dropped. But the handle has run the
+        // closure, or gets the error.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -205,20 +206,20 @@ impl<T> ScopedJoinHandle<'_, T> {
 
     /// Waits for the job, and returns the result of its closure.
     ///
-    /// A worker of the pool runs the closure itself if it has not begun. If the closure already
-    /// runs elsewhere, the worker helps. Meanwhile it runs no other work, by the rule of
+    /// A worker of the pool runs the closure itself, if no thread has begun it. If another thread
+    /// runs it, the worker helps that thread. Meanwhile it runs no other work, by the rule of
     /// [`ThreadPool::join`].
     ///
     /// # Errors
     ///
     /// - The panic of the closure, as [`std::thread::ScopedJoinHandle::join`] returns it. The scope
     ///   then does not resume it.
-    /// - An error that [`is_cancelled`](JoinError::is_cancelled), if
+    /// - A [cancellation](JoinError::is_cancelled), if
     ///   [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) has dropped the job, or a
     ///   [token](ThreadPool::scope_with) was cancelled before the job began. The scope then does
     ///   not panic because of this job.
-    /// - An error that [`is_deadlock`](JoinError::is_deadlock), on a worker whose stack is half
-    ///   full of nested jobs. The job runs all the same.
+    /// - A [deadlock](JoinError::is_deadlock) error, on a worker whose stack is half full of nested
+    ///   jobs. The job runs all the same.
     ///
     /// # Examples
     ///
@@ -250,7 +251,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     }
 
     /// Returns whether the closure has run, or never will. Then [`join`](Self::join) does not wait.
-    /// A closure that never runs may be dropped shortly afterwards, but before the scope ends.
+    /// A closure that never runs can still be there then. It is dropped before the scope ends.
     ///
     /// # Examples
     ///

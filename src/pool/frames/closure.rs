@@ -96,7 +96,7 @@ impl<F: FnOnce()> InlineClosure<F> {
     #[inline]
     fn closure(f: F) -> Closure {
         let mut words = Words::uninit();
-        // SAFETY: I10 — every call is behind a check that an `F` fits.
+        // SAFETY: I10 — an `F` fits: the caller has checked `FITS`, or passes a single pointer.
         unsafe { words.as_mut_ptr().cast::<F>().write(f) };
         Closure { table: &Self::TABLE, words }
     }
@@ -171,7 +171,8 @@ impl Closure {
 impl Drop for Closure {
     fn drop(&mut self) {
         let drop = self.table.drop;
-        // SAFETY: I10 — the closure has not run, or it would not be dropped.
+        // SAFETY: I10 — a `Closure` that has run is not dropped, so the words still hold the
+        // closure.
         unsafe { drop(&mut self.words) };
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The owner's thread counts the jobs that it spawns and runs in a word of its own. When it asks
 //! whether all jobs have ended, it adds that word to the common word. Until then the common word
-//! may be below zero.
+//! can be below zero.
 
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
@@ -46,8 +46,8 @@ impl Countdown {
     }
 
     /// Counts off a job that has ended on another thread. If the owner waits and this was the last
-    /// job, returns the owner's bell. Calls `bell` before it counts, because the scope may be gone
-    /// afterwards.
+    /// job, returns the owner's bell. Calls `bell` before it counts, because the scope might be
+    /// gone afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed); // Relaxed, here and below: only compared
         loop {

@@ -49,7 +49,7 @@ impl Failures {
     /// Returns the error of a job that has a handle, but no result.
     pub(crate) fn take_kept(&self, wait: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
-            // The newest, because an earlier task at the same address may have left an error.
+            // The newest, because an earlier task at the same address might have left an error.
             let index = kept.iter().rposition(|it| it.0 == wait);
             kept.remove(index.expect("it was kept before the end")).1
         })
@@ -87,8 +87,8 @@ impl Failures {
         }
     }
 
-    /// Returns the failure that the scope reports at its end. A panic goes before a job that has
-    /// not run.
+    /// Returns the failure that the scope reports at its end. A panic takes precedence over a job
+    /// that has not run.
     fn take_first(&self) -> Option<JoinError> {
         // Relaxed: all jobs have ended, and the owner knows it.
         if self.is_any.load(Relaxed) { self.take_known() } else { None }

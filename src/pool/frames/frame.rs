@@ -56,7 +56,7 @@ impl Core {
     #[inline]
     fn job_of(&self, depth: Option<usize>, closure: Closure) -> Job {
         // SAFETY: I7 — `scope` waits for the job, so the kind and the values that the closure
-        // borrows stay until then. The kind is for closures.
+        // borrows stay until then. The kind's operations take a `Closure`.
         unsafe { Job::scoped(&raw const self.kind, depth, closure) }
     }
 

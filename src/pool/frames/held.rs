@@ -110,7 +110,7 @@ impl Link {
     ///
     /// # Safety
     ///
-    /// 1. It was offered.
+    /// 1. The half was offered.
     pub(crate) unsafe fn index(&self) -> Index {
         // SAFETY: 1 — `offer` has written the index, on this thread.
         unsafe { self.index.get().assume_init() }
@@ -121,9 +121,9 @@ impl Link {
     ///
     /// # Safety
     ///
-    /// 1. It was offered or taken.
+    /// 1. The half was offered or taken.
     pub(crate) unsafe fn within(&self) -> usize {
-        // SAFETY: 1 — the thread that offered or took the half has written it.
+        // SAFETY: 1 — the thread that offered or took the half has written the id.
         unsafe { self.within.get().assume_init() }
     }
 
@@ -133,8 +133,8 @@ impl Link {
     ///
     /// 1. The caller has the half's job, and forgets the half.
     pub(crate) unsafe fn end(&self, mark: usize) {
-        // Read before the swap, because the frame may go afterwards (I8). SAFETY: 1 — the half has
-        // a job, so it was offered or taken.
+        // Read before the swap, because the frame might be gone afterwards (I8). SAFETY: 1 — the
+        // half has a job, so it was offered or taken, and that has set the bell.
         let bell = unsafe { self.bell.get().assume_init() };
         // SAFETY: 1 — the bell is in the seat of the owner, which waits for the half, and keeps its
         // seat meanwhile.
@@ -180,7 +180,7 @@ impl Held {
         Held { newest: AtomicPtr::new(ptr::null_mut()), call, barrier }
     }
 
-    /// Returns whether the owner may hold halves.
+    /// Returns whether the owner might hold halves.
     #[inline]
     pub fn is_any(&self) -> bool {
         !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
@@ -240,7 +240,7 @@ impl Held {
     }
 
     /// Asks the owner to offer the halves that it holds now, or will hold next. Returns whether the
-    /// owner may hold any now.
+    /// owner might hold any now.
     pub(crate) fn ask(&self) -> bool {
         if !self.is_called() {
             self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint

@@ -39,7 +39,7 @@ const MOST_THREADS: usize = 512;
 pub struct Builder(pub(crate) Settings);
 
 impl ThreadPool {
-    /// Makes a pool of this many threads, which start with the first job.
+    /// Makes a pool of `threads` threads, which start with the first job.
     ///
     /// # Errors
     ///
@@ -211,10 +211,10 @@ impl Builder {
         self
     }
 
-    /// Sets the [`Park`] that each worker sleeps in, for example a driver of input and output.
-    /// `make` is called on the worker's thread.
+    /// Sets the function that makes the [`Park`] in which a worker sleeps, for example a driver of
+    /// input and output. `make` is called on the worker's thread, with the worker's index.
     ///
-    /// A busy worker calls [`Park::park`] with a timeout of zero at every 61st turn. If `make`
+    /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. If `make`
     /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
     /// default park. If the park itself panics, the pool reports that too, and the worker goes on
     /// with that park.
@@ -237,9 +237,9 @@ impl Builder {
         self
     }
 
-    /// Sets the handler of panics in jobs for which no handle waits. The handler gets the payload.
-    /// By default the payload is dropped. Rust's panic hook has printed the message by then, and
-    /// [`PoolMetrics::panic_count`](crate::pool::PoolMetrics::panic_count) counts the panic.
+    /// Sets the handler that is called with the payload of a panic in a detached job. By default
+    /// the payload is dropped. In either case Rust's panic hook has printed the message by then,
+    /// and [`PoolMetrics::panic_count`](crate::pool::PoolMetrics::panic_count) counts the panic.
     ///
     /// The process and the worker go on, even if the handler panics.
     ///
@@ -274,7 +274,7 @@ impl Builder {
     ///
     /// # Examples
     ///
-    /// [`ContextFlow`] has one.
+    /// See [`ContextFlow`].
     pub fn context<C: ContextFlow>(mut self, context: C) -> Self {
         self.0.context = Some(Flow::new(context));
         self

@@ -21,8 +21,8 @@ impl ThreadPool {
     /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once.
     /// But a future that another thread is polling, waking or stealing is dropped by that thread, a
     /// little later. If the pool ends in another way, it still polls the futures whose jobs it has
-    /// accepted. A future that is woken later is dropped then. The others are dropped when the
-    /// pool's last thread goes.
+    /// accepted. A future that is woken after the pool has closed is dropped then. The pool's last
+    /// thread to go drops the futures that no thread has woken.
     ///
     /// # Examples
     ///

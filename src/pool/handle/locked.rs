@@ -21,9 +21,9 @@ use std::io;
 /// A fixed number of threads that take jobs from one queue, first in, first out.
 ///
 /// `LockedPool` is the baseline that a better pool has to beat, and the oracle with which it has to
-/// agree. A job that panics is counted, and the pool lives on. Dropping the pool is
-/// [`shutdown`](Self::shutdown) and waits for the threads. But a worker that drops its own pool
-/// does not wait, and the threads leave when all accepted jobs have run.
+/// agree. The pool counts a job that panics, and lives on. Dropping the pool [shuts it
+/// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops its own
+/// pool does not wait, and the threads leave when all accepted jobs have run.
 ///
 /// # Examples
 ///
@@ -83,7 +83,7 @@ impl LockedState {
 }
 
 impl LockedPool {
-    /// Starts a pool of this many threads.
+    /// Starts a pool of `threads` threads.
     ///
     /// # Errors
     ///
@@ -160,8 +160,8 @@ impl LockedPool {
     ///
     /// # Errors
     ///
-    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, it
-    /// may have accepted the first closures.
+    /// [`RejectedBatch`] with the refused closures, as jobs. If another thread closes the pool
+    /// meanwhile, the pool might have accepted the first closures.
     ///
     /// # Examples
     ///
@@ -214,7 +214,7 @@ impl LockedPool {
         TaskBuilder::on(self)
     }
 
-    /// Returns how many jobs have panicked.
+    /// Returns how many detached jobs have panicked.
     ///
     /// # Examples
     ///
@@ -285,7 +285,7 @@ impl LockedShared {
         }
     }
 
-    /// Counts a running job as ended. The last job of a closed pool ends the futures first.
+    /// Counts a job as ended. After a closed pool's last job, cancels the pending futures.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {

@@ -25,7 +25,7 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PoolMetrics {
-    /// Threads that live, without [guests](crate::pool::ThreadPool::take_part).
+    /// How many threads live, without [guests](crate::pool::ThreadPool::take_part).
     pub num_workers: usize,
     /// How many threads let other threads take their places. Such a thread waits, or is in a
     /// section marked by [`blocking`](crate::pool::blocking).
@@ -34,8 +34,8 @@ pub struct PoolMetrics {
     pub global_queue_depth: usize,
     /// How many detached jobs and hooks have panicked.
     pub panic_count: usize,
-    /// An entry for each live thread and each guest. One more entry, of index `None`, stands for
-    /// all threads that have gone.
+    /// An entry for each live thread and each guest. One more entry, of index `None`, has the sums
+    /// of all threads that have gone, if they did anything.
     pub workers: Vec<WorkerMetrics>,
 }
 

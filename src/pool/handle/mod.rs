@@ -25,8 +25,8 @@ use std::io;
 /// and a worker without a job steals the oldest. Spawns of threads outside the pool are queued,
 /// first in, first out.
 ///
-/// Clones are handles of the same pool. Dropping the last handle is
-/// [`shutdown(Drain)`](Self::shutdown) and waits for the threads. But a worker that drops it does
+/// Clones are handles of the same pool. Dropping the last handle [shuts the pool
+/// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops it does
 /// not wait, and the threads leave when all accepted jobs have run.
 ///
 /// # Progress
@@ -37,15 +37,16 @@ use std::io;
 ///
 /// # Order
 ///
-/// A worker takes its own newest job first. Jobs that keep spawning starve no other job:
+/// In each *turn* a worker runs one job, usually the newest of its own. A future that wakes itself
+/// while a worker polls it has *yielded*. It queues behind the futures that have yielded on that
+/// worker before, until the worker's deque is empty. Of the turns that find the deque empty, one in
+/// eight first takes up to 32 jobs from outside.
+///
+/// So that jobs that keep spawning starve no other job, there are two exceptions:
 ///
 /// - Every 61st turn begins with the oldest job that was spawned from outside. If futures have
-///   yielded on this worker, every second such turn begins with one of them.
-/// - Every 976th turn begins with the oldest job of a random worker, perhaps of this one.
-///
-/// A future that wakes itself while it is polled has *yielded*. It waits until the worker's deque
-/// is empty, behind the futures that have yielded there before. Of the turns that find the deque
-/// empty, one in eight begins with up to 32 jobs from outside.
+///   yielded on the worker, every second one of these turns begins with such a future.
+/// - Every 976th turn begins with the oldest job of a random worker, possibly its own.
 ///
 /// # Examples
 ///
@@ -159,12 +160,12 @@ impl ThreadPool {
     }
 
     /// Spawns several closures without handles, and decides once how many workers to wake. If the
-    /// iterator panics, the closures that it has returned before are run all the same.
+    /// iterator panics, the closures that it has returned before still run.
     ///
     /// # Errors
     ///
-    /// [`RejectedBatch`] with the refused closures, as jobs. If the pool is closed meanwhile, it
-    /// may have accepted the first closures.
+    /// [`RejectedBatch`] with the refused closures, as jobs. If another thread closes the pool
+    /// meanwhile, the pool might have accepted the first closures.
     ///
     /// # Examples
     ///
@@ -181,7 +182,7 @@ impl ThreadPool {
         I: IntoIterator<Item = F>,
     {
         let (shared, count) = (self.shared(), Cell::new(0));
-        // The iterator may panic.
+        // Also if the iterator panics, because the jobs that it has returned are queued by then.
         let _notify = Finally(|| {
             shared.idle.searchers.notify_many(count.get());
             shared.notify_if_discarding();
@@ -226,8 +227,8 @@ impl ThreadPool {
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
     /// [`max_threads`](crate::pool::Builder::max_threads).
     /// [`Unsupported`](io::ErrorKind::Unsupported) if [another
-    /// layer](crate::pool::Builder::build_with) starts the threads. In both cases nothing changes.
-    /// The system's error if it refuses threads; then the pool has fewer than wanted.
+    /// layer](crate::pool::Builder::build_with) starts the threads. In these two cases nothing
+    /// changes. The system's error if it refuses threads; then the pool has fewer than wanted.
     ///
     /// # Examples
     ///
@@ -272,7 +273,7 @@ impl ThreadPool {
 }
 
 impl Pool {
-    /// Accepts a job. Inlined on a worker, so that the job goes from registers to the deque.
+    /// Accepts a job. Inlined, so that a worker's job goes from registers to the deque.
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
@@ -286,7 +287,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job on a thread that is no worker. Refuses any job if the pool is closed.
+    /// Accepts or refuses a job, on a thread that is no worker or in a closed pool.
     fn accept_elsewhere(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
             Ok(Some(local)) => local.deque.push(job),
@@ -301,12 +302,12 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job, behind all queued jobs. Inlined, so that the job goes from registers to the
-    /// deque.
+    /// Accepts a job that comes after the jobs of this worker and of the injector. Inlined, so that
+    /// the job goes from registers to the deque.
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
-            // The injector is empty, and the worker's own deque is nearer.
+            // Both queues are empty, so the job is last in either, and the deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push_made(job);
             }
@@ -321,18 +322,18 @@ impl Pool {
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        // Relaxed: as of some moment.
+        // Relaxed: true at some moment suffices.
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Returns where the jobs of this thread go: into the deque of the worker that this thread is,
-    /// or with `None` into the injector. `None` says that this thread is no worker of this pool. An
-    /// error is the reason of a refusal.
+    /// Returns where the jobs of this thread go. `Some` is the worker of this pool that this thread
+    /// is: the jobs go into its deque. `None` says that this thread is no worker of this pool: they
+    /// go into the injector. An error is the reason of a refusal.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;
-        // Relaxed: the injector decides which jobs are refused, and a worker runs the jobs that it
-        // accepts before it leaves (I2).
+        // Relaxed: an old value does no harm. A closed injector itself refuses jobs, and a worker
+        // runs the jobs that it accepts before it leaves (I2).
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),

@@ -1,5 +1,6 @@
-//! How pools end. A thread that ends a pool closes it, drops the queued jobs if it cancels, and
-//! waits until the count `present` is zero. The last thread to go ends the futures.
+//! How pools end. A thread that shuts a `ThreadPool` down closes it, and drops the queued jobs if
+//! it cancels. Then it waits until the count `present` is zero. The last thread to go ends the
+//! futures.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -20,8 +21,8 @@ use core::time::Duration;
 impl ThreadPool {
     /// Refuses further jobs and waits until every thread has ended.
     ///
-    /// The pool also refuses the spawns of jobs that still run. A further call waits, and may turn
-    /// `Drain` into `Cancel`. The jobs' writes happen before this returns.
+    /// The pool also refuses the spawns of jobs that still run. A later call also waits, and a
+    /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -49,8 +50,8 @@ impl ThreadPool {
     /// thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
     /// The returned future does not wait for spawned futures that are pending, so those may await
-    /// it. A job of the pool that blocks on it deadlocks, because that job has not ended. A
-    /// destructor that [`Shutdown::Cancel`] runs deadlocks in the same way.
+    /// it. A job of the pool that blocks on the returned future deadlocks, because that job has not
+    /// ended. So does a destructor that blocks on it while [`Shutdown::Cancel`] drops a job.
     ///
     /// # Examples
     ///
@@ -77,7 +78,7 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if threads are left after `time`. They leave when they can.
+    /// [`ShutdownError::StillRunning`] if threads are left after `time`. They leave later.
     /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. Then nothing is closed.
     ///
     /// # Examples
@@ -167,8 +168,8 @@ impl LockedPool {
 
     /// Refuses further jobs, and waits until all accepted jobs have run or were dropped.
     ///
-    /// The pool also refuses the spawns of jobs that still run. A further call waits, and may turn
-    /// `Drain` into `Cancel`. The jobs' writes happen before this returns.
+    /// The pool also refuses the spawns of jobs that still run. A later call also waits, and a
+    /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -195,7 +196,7 @@ impl LockedPool {
     ///
     /// # Errors
     ///
-    /// [`ShutdownError::StillRunning`] if jobs are left after `time`. They end when they can.
+    /// [`ShutdownError::StillRunning`] if jobs are left after `time`. They end later.
     /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. Then nothing is closed.
     ///
     /// # Examples
@@ -236,8 +237,9 @@ impl Pool {
         });
     }
 
-    /// Runs `f` as a thread of the pool would, so that the pool does not end before `f` has dropped
-    /// the jobs that it takes. A destructor that would wait for the pool's end gets an error.
+    /// Counts this thread as one of the pool's while it runs `f`. So the pool does not end before
+    /// `f` has dropped the jobs that it takes. A destructor there that waits for the pool's end
+    /// gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
         current::as_stranger(self.id, f);
@@ -245,15 +247,15 @@ impl Pool {
     }
 
     /// Drops the queued jobs, wherever they are. A job that is queued later stays until a worker
-    /// looks for its next job, and drops it. A worker that waits may be moving jobs meanwhile. Such
-    /// a worker drops no job, but tells the thread that waits for the end of the pool, and that
-    /// thread looks again.
+    /// looks for its next job, and drops it. A job that a waiting worker is moving meanwhile can be
+    /// missed. That worker does not drop it, but tells the thread that waits for the pool's end,
+    /// and that thread looks again.
     #[cold]
     fn discard(&self) {
         // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
         // moving thread sees `DISCARD` after it has notified of the job. The bit `BARRED` of a
-        // worker that dozes would not suffice: the moving thread may find none dozing, and then
-        // does not fence.
+        // worker that dozes would not suffice: if the moving thread finds no worker dozing, it does
+        // not fence.
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
@@ -262,8 +264,8 @@ impl Pool {
     }
 
     /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
-    /// the shelf, where their owners find them, since perhaps no other worker is left. A dropped
-    /// half of a `join` goes back to its owner.
+    /// the shelf, where the scopes' owners find them, since perhaps no other worker is left. A
+    /// dropped half of a `join` goes back to its owner.
     pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
@@ -317,7 +319,7 @@ impl Pool {
     /// last thread to go calls this.
     pub(crate) fn tell_end(&self) {
         self.end_futures();
-        Pool::drop_queued(self); // a worker that runs jobs only in its waits may leave jobs
+        Pool::drop_queued(self); // a worker that runs jobs only in its waits can leave jobs
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
@@ -329,7 +331,7 @@ impl Pool {
     /// Waits until all threads have gone. Returns `false` if the deadline comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
-        // Relaxed, both: `quiet` orders it.
+        // Relaxed, both: `quiet` orders them.
         let is_missed = || self.attention.load(Relaxed) & MISSED != 0;
         while self.idle.quiet.wait_until(deadline, || is_gone() || is_missed()) && !is_gone() {
             self.attention.fetch_and(!MISSED, Relaxed);
@@ -351,8 +353,8 @@ impl Pool {
 }
 
 impl Drop for PoolHandle {
-    /// Shuts down as `shutdown(Drain)` does. Does not wait on a thread of the pool, nor after
-    /// `shutdown_background`.
+    /// Shuts down as `shutdown(Drain)` does. But it does not wait if it runs on a thread of the
+    /// pool, or after `shutdown_background`.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
         if !self.0.is_own_thread() && !self.0.crew.lock().is_background {

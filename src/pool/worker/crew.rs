@@ -18,7 +18,7 @@ use std::io;
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
     /// afterwards, because the system gives none, or another thread is closing the pool. The
-    /// injector of such a pool may still be open.
+    /// injector of such a pool can still be open, but no thread would run its jobs.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Adds a seat for a thread that is about to start.
+    /// Adds a seat for a guest, or for a thread that is about to start.
     pub(crate) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
         let (index, bell) = (crew.take_index(), ThreadPark::new());
         let (deque, yielded) = (Worker::new_lifo(), Worker::new_fifo());
@@ -131,8 +131,8 @@ impl Pool {
         crew.alive -= 1;
     }
 
-    /// If `result` is an error, tells the waiting threads that a thread does not start. The caller
-    /// holds no lock, because this may call the user's wakers.
+    /// If `result` is an error, counts the thread that does not start as resting and gone. The
+    /// caller holds no lock, because this can call the user's wakers.
     fn give_up<T>(&self, result: &io::Result<T>) {
         if result.is_err() {
             self.idle.rest();
@@ -169,7 +169,7 @@ impl Pool {
     }
 
     /// Discharges the calling worker if there are too many. A closing pool discharges no worker:
-    /// its workers leave by themselves, and until then each may have to run the last job.
+    /// its workers leave by themselves, and until then each might have to run the last job.
     pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -189,7 +189,7 @@ impl Pool {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
-        // If the system has no thread to give, the other workers have more to do.
+        // An error is not passed on: the pool then runs with fewer threads.
         let result = if crew.is_closing {
             Pool::start_for_rest(this, &mut crew)
         } else {
@@ -212,7 +212,7 @@ impl Pool {
     }
 
     /// Wakes the workers that sleep because other workers had their places. Too few workers run
-    /// now, and the sleepers may have jobs to run themselves.
+    /// now, and perhaps only the sleepers can run the jobs.
     #[cold]
     fn recall(&self) {
         self.registry.with(|seats| {
@@ -236,9 +236,8 @@ impl Pool {
         }
     }
 
-    /// Returns whether the wanted number of workers run, even without `others` of them. Workers
-    /// that rest, block or sleep in a wait are not counted. While a pool closes, the answer is
-    /// always `false`.
+    /// Returns whether at least `others` more workers run than are wanted. Workers that rest, block
+    /// or sleep in a wait are not counted. In a closed pool the answer is always `false`.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         // Relaxed: a hint, which is set whenever there can be too many workers.
         let attention = self.attention.load(Relaxed);
@@ -258,9 +257,9 @@ impl Pool {
     }
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. Returns `false` if the worker keeps its seat, and is no longer discharged. A
+    /// jobs to it. Returns `false` if the worker keeps its seat. Then it is no longer discharged. A
     /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
-    /// it too, since the other workers may have left.
+    /// it too, since the other workers might have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
@@ -278,8 +277,8 @@ impl Pool {
         } else {
             crew.alive -= usize::from(!is_discharged);
         }
-        // Another worker may have begun to block since this worker looked for a job, and may have
-        // relied on it.
+        // Another worker might have begun to block since this worker looked for a job, and rely on
+        // it.
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
@@ -291,7 +290,7 @@ impl Pool {
         let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
-            // No thread joins a discharged thread, which may have ended long before the pool is
+            // No thread joins a discharged thread, which might have ended long before the pool is
             // closed.
             drop(crew.threads[seat.index].take());
         }

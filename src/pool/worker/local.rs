@@ -1,4 +1,4 @@
-//! A worker's private state, and the pointer by which a thread finds the worker that it runs.
+//! A worker's private state, and the pointer by which a thread finds the worker that it is.
 
 use crate::deque::Worker;
 use crate::idle::{Park, ThreadPark};
@@ -39,14 +39,15 @@ pub(crate) struct Local {
     /// The pool's futures that have woken themselves on this worker, each with the reference of its
     /// job. The oldest comes first.
     pub(crate) yielded: Worker<AnyTask>,
-    /// Where it sleeps when there is nothing to do.
+    /// Where the worker sleeps when there is nothing to do.
     pub(crate) park: RefCell<Box<dyn Park>>,
-    /// Where it sleeps in a wait.
+    /// Where the worker sleeps in a wait.
     pub(crate) bell: RefCell<ThreadPark>,
     /// How many turns the worker has had; it wraps.
     pub(crate) turn: Cell<u32>,
     pub(crate) random: Cell<u32>,
-    /// At most this many jobs in the deque are tombstones of tasks that this worker has claimed.
+    /// How many tasks this worker has claimed since its last `sweep`. Their jobs can be tombstones
+    /// in the deque.
     pub(crate) litter: Cell<usize>,
     /// The number of services that the worker is in, one within the other.
     pub(crate) depth: Cell<usize>,
@@ -76,8 +77,8 @@ impl Local {
         Local::current().filter(|it| ptr::eq(&*it.shared, shared))
     }
 
-    /// Returns the worker that this thread is. The worker outlives the job that calls this, so a
-    /// caller must not keep the result after that job.
+    /// Returns the worker that this thread is. The caller must not keep the result beyond the job
+    /// that it is in: only until then is the worker sure to exist.
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Local> {
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
@@ -112,7 +113,7 @@ impl Local {
         }
     }
 
-    /// Makes this thread the worker `local` from now on, or no worker.
+    /// Makes this thread the worker `local` from now on; with `None`, no worker.
     pub(crate) fn set_current(local: Option<&Local>) {
         INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
@@ -126,7 +127,7 @@ impl Local {
 
 /// Returns the index of the worker that this thread is. Indices begin at zero, and are those in the
 /// threads' names and in [`WorkerMetrics::index`](crate::pool::WorkerMetrics::index). Returns
-/// `None` on a thread of no [`ThreadPool`](crate::pool::ThreadPool).
+/// `None` on a thread that is no worker of a [`ThreadPool`](crate::pool::ThreadPool).
 ///
 /// # Examples
 ///

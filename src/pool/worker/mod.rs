@@ -54,7 +54,7 @@ impl Local {
     }
 
     /// Runs jobs until it is time to leave, and then leaves the seat. The panic of a job ends the
-    /// call, and `live` calls it again.
+    /// call, and `live` calls `serve` again.
     fn serve(&self) {
         loop {
             loop {
@@ -146,7 +146,7 @@ impl Local {
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // A worker that may be surplus checks that first, before it takes a job from the
+            // A worker that might be surplus checks that first, before it takes a job from the
             // others.
             if attention & SPARE == 0 || self.has_own() {
                 if let Some(job) = self.find() {
@@ -172,7 +172,7 @@ impl Local {
             self.run(job);
         }
         // Relaxed: the data behind the bits is under a lock or in a queue. Read after the pinned
-        // jobs, which may take long.
+        // jobs, which can take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
@@ -200,8 +200,8 @@ impl Local {
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there may be a job. A spare worker sleeps until too few others run. In the last
-    /// look before the sleep, each queue that is not certainly empty counts as having a job.
+    /// Sleeps until there might be a job. A spare worker sleeps until too few others run. In the
+    /// last look before the sleep, each queue that is not certainly empty counts as having a job.
     /// Returns `None` if the worker has to leave.
     pub(crate) fn sleep<'a>(&self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
@@ -238,7 +238,7 @@ impl Local {
         Some(search)
     }
 
-    /// Counts the time since the worker last woke up. Returns the present time.
+    /// Counts the busy time, which began when the worker last woke up. Returns the present time.
     fn note_end_of_work(&self) -> Instant {
         let (counters, now) = (&self.seat.counters, clock::now());
         if counters.runs() == self.runs_at_wake.get() {
@@ -279,7 +279,7 @@ impl Local {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
-        // This worker may have taken a notification that was meant for a sleeping worker.
+        // This worker might have taken a notification that another worker needs.
         shared.idle.notify_of_place();
         shared.go();
     }

@@ -19,7 +19,7 @@ use core::time::Duration;
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
 /// Of the turns that would begin at the injector, one in this many begins at the oldest job of a
-/// random worker's deque. That may be this worker's own deque. So jobs that keep spawning starve
+/// random worker's deque. That can be this worker's own deque. So jobs that keep spawning starve
 /// neither the jobs below them nor those of a busy worker. These turns are rare, because each
 /// leaves one more branch open in a tree of jobs that is run depth first.
 const OLDEST_FIRST_EVERY: u32 = 16;
@@ -31,7 +31,7 @@ const ELSEWHERE_FIRST_EVERY: u32 = 8;
 /// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
-/// If a sleep was shorter, the worker should have searched on instead.
+/// If a sleep was shorter than this, searching on would have been better.
 pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
 /// A deque with fewer claimed jobs is not worth a sweep.
@@ -93,7 +93,7 @@ impl Local {
         !self.deque.is_empty() || !self.yielded.is_empty()
     }
 
-    /// Returns whether this is one of the turns in which the injector's jobs come first.
+    /// Returns whether this is one of the turns that begin with `look_around`.
     #[inline(always)]
     pub(super) fn looks_around(&self) -> bool {
         self.turn.get() % INJECTOR_FIRST_EVERY == 0
@@ -113,8 +113,8 @@ impl Local {
         oldest.or_else(|| self.yielded_or(turn % 2 == 1, || self.take_one()))
     }
 
-    /// Takes the oldest job of a random worker. That worker and the thieves may be busy with newer
-    /// jobs for long, so the oldest job could starve.
+    /// Takes the oldest job of a random worker. That worker and the thieves might be busy with
+    /// newer jobs for long, so the oldest job could starve.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -127,14 +127,14 @@ impl Local {
     }
 
     fn take_batch(&self) -> Option<Job> {
-        // An injector never answers `Retry`.
+        // Tried once, since an injector never answers `Retry`.
         let job = self.shared.injector.steal_batch_and_pop(&self.deque).success()?;
         self.tell_of_batch();
         Some(job)
     }
 
     /// Notifies a worker of the jobs of a batch. Other workers could not see these jobs during the
-    /// move (I3), so a worker that looked then may sleep.
+    /// move (I3), so a worker that looked then might sleep.
     #[inline]
     fn tell_of_batch(&self) {
         if self.has_own() {
@@ -158,7 +158,7 @@ impl Local {
             let mut vigil = if was_short { Vigil::new() } else { Vigil::short() };
             let mut wait_for_halves = Vigil::new();
             while !self.is_called() {
-                // A hook or the park may have spawned jobs into this worker's deque.
+                // A hook or the park might have spawned jobs into this worker's deque.
                 let own = self.pop_own();
                 let is_surplus = own.is_none() && shared.run_enough(1);
                 let rest = || self.take_batch().or_else(|| shared.shelf.take());
@@ -264,7 +264,7 @@ impl Local {
         job.or_else(|| self.raid())
     }
 
-    /// Asks the other workers to offer the halves that they hold. Returns whether any worker may
+    /// Asks the other workers to offer the halves that they hold. Returns whether any of them might
     /// hold a half.
     fn ask(&self) -> bool {
         self.shared.registry.with(|seats| {
@@ -335,8 +335,7 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.shared.notify_of_jobs();
-        // Amortized: each job that the sweep looks at is paid for by a task claimed since the last
-        // sweep.
+        // Amortized: for each task claimed since the last sweep, the sweep looks at about two jobs.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

@@ -13,13 +13,13 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// How long a waiting worker sleeps if no thread has taken its place. It is not notified of every
-/// job, so it looks again whether it can help.
+/// How long a waiting worker sleeps at most if no thread has taken its place. It is not notified of
+/// every job, so it looks again whether it can help.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
-/// The least number of yields of a waiting worker before it sleeps, while there is no job anywhere.
-/// If many threads share a core, one yield may take as long as a whole `Vigil`. The number is
-/// rayon's.
+/// A waiting worker that finds no job anywhere looks and yields at least this often before it
+/// sleeps. If many threads share a core, one yield can take as long as a whole `Vigil`. The number
+/// is rayon's.
 const LEAST_YIELDS: u32 = 32;
 
 impl Local {
@@ -84,7 +84,7 @@ impl Local {
         while !is_over() {
             looks += 1;
             // With many workers a look takes longer than a yield, so most rounds only yield. Before
-            // its first yield the worker looks at every depth, because the yield may take long.
+            // its first yield the worker looks at every depth, because the yield can take long.
             let may_help = looks.is_power_of_two();
             let is_deep = looks == 1 && again(|| self.shared.is_there_work());
             if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
@@ -105,9 +105,9 @@ impl Local {
         }
     }
 
-    /// Runs a job within a wait. Of the jobs that it leaves in the deque, runs those of its scope
-    /// until the wait is over, and lays the others aside. The service that spawned them has ended,
-    /// and this worker waits. So the threads that wait for them might not look into this deque.
+    /// Runs a job within a wait. That job can leave jobs in the deque. Of these, runs those of the
+    /// same scope until the wait is over, and lays the others aside. Their service has ended, and
+    /// this worker waits. So the threads that wait for these jobs might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Caught, because perhaps no thread waits for a pinned job. Then no thread would get its
@@ -124,8 +124,8 @@ impl Local {
 
     /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
     /// job that was spawned by a service which ends the wait. If `is_deep`, the service may also
-    /// end a wait within the wait. Otherwise asks the service's worker for its halves. With
-    /// `raids`, also takes one of them.
+    /// end a wait within the wait. If there is no such job, asks the services' workers to offer the
+    /// halves that they hold. With `raids`, also takes one of them.
     fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
@@ -151,8 +151,8 @@ impl Local {
     /// it. Runs that job.
     ///
     /// If there are only other jobs, or the thread serves a scheduler, gives its place to another
-    /// thread and sleeps on. It also wakes for an urgent job, for a job on the shelf, and when its
-    /// place is needed again. If no thread has its place, it sleeps for at most `PAUSE`.
+    /// thread and sleeps on. Then it also wakes for an urgent job, for a job on the shelf, and when
+    /// its place is needed again. If no thread takes the place, it sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -170,21 +170,25 @@ impl Local {
             }
             Waited::Aside => drop(bell),
         }
-        // The owners of scopes look only at the oldest job of this deque, and this worker may sleep
-        // for long.
+        // The owners of scopes look only at the oldest job of this deque, and this worker might
+        // sleep for long.
         self.expose();
         if current::is_aside() {
             // The `aside` below then only runs its closure. The enclosing `aside` notified another
-            // worker when it began, but jobs may have come since.
+            // worker when it began, but jobs might have come since.
             idle.notify_one();
         }
         current::aside(|| {
-            let is_taken = self.place_is_taken.get() == Some(true);
+            // Within a section that blocks, the place may have been recalled since the section
+            // began. The bell rings once for that, so this wait would sleep on. Relaxed: the bell
+            // orders it.
+            let relies = || self.seat.relies_on_others.load(Relaxed);
+            let is_taken = self.place_is_taken.get() == Some(true) && relies();
             let pause = (!is_taken).then_some(PAUSE);
             let timeout = [timeout, pause].into_iter().flatten().min();
             loop {
                 self.bell.borrow_mut().park(timeout);
-                let is_recalled = is_taken && !self.seat.relies_on_others.load(Relaxed); // Relaxed: the bell orders it
+                let is_recalled = is_taken && !relies();
                 let has_some = self.shared.shelf.len() > 0 || !self.seat.urgent.is_empty();
                 if is_over(true) || timeout.is_some() || is_recalled || has_some {
                     break;
@@ -202,7 +206,8 @@ impl Local {
     /// Lays aside the jobs of other workers' scopes in this deque, and all jobs older than these.
     ///
     /// The look goes from the oldest job to the first half of a `join`. The jobs above that half
-    /// stay. If the job that left them runs in a wait, `help` lays them aside at its end.
+    /// stay. If the job that spawned them runs in a wait, `help` lays them aside when that job
+    /// ends.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -234,8 +239,8 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Takes a job that a worker leaves behind. Returns the job if the pool is closed, since the
-    /// other workers may have left.
+    /// Moves a job that a worker leaves behind to the injector or the shelf. Returns the job if the
+    /// pool is closed, since the other workers might have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
@@ -254,7 +259,7 @@ impl Pool {
     }
 
     /// Notifies a worker of a job that has moved. Rings `bell`, that of the owner of the job's
-    /// scope. The owner may sleep while another thread has its place.
+    /// scope. That owner might sleep while another thread has its place.
     fn tell(&self, bell: Option<Waker>) {
         self.notify_of_jobs();
         if let Some(bell) = bell {

@@ -1,9 +1,9 @@
-//! A copy of a slot of the machine, made by words or under the lock.
+//! A copy of a slot on the machine: made word by word, or under the lock.
 
 use core::mem::MaybeUninit;
 
 /// The words of a slot, as one thread copied them: of one item, or torn between several. They may
-/// be uninitialised. Another thread may take the item.
+/// be uninitialised. They become an item only for a thread that has claimed it.
 pub(crate) struct Copied<T>(pub(super) MaybeUninit<T>);
 
 impl<T> Copied<T> {

@@ -11,7 +11,7 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Held by the thread that accesses a slot. A lock in each slot would give slots of zero-sized
-/// items a size. A deque may hold more such items than memory has room for.
+/// items a size. But a deque can hold more of these items than memory has bytes.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.

@@ -25,8 +25,8 @@
 //!
 //! - **I1** Each access to the contents of a shared slot is atomic in `words`, and under the lock
 //!   in `locked`. The only exception is `peek`, whose caller promises that no thread writes.
-//! - **I2** The contents are a `MaybeUninit`. It may hold no item, and a copy of it is no second
-//!   item before `assume_init`.
+//! - **I2** The contents of a slot are a `MaybeUninit`. They may hold no item. A copy of them
+//!   becomes an item only by `assume_init`.
 //! - **I3** In `words`, each piece lies within a `T`, at an offset that is a multiple of its size.
 //! - **I4** In the model, no borrow of `seen` contains an operation of loom's. loom runs one thread
 //!   at a time, and switches threads only at its operations.
