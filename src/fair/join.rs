@@ -233,11 +233,11 @@ impl Queue {
 
     /// Runs a closure as a task of this queue, and returns its result.
     ///
-    /// Inside a task of this queue, this only calls the closure. Elsewhere the closure waits for
-    /// its turn in the queue, and this thread waits for the closure as for a
-    /// [handle](crate::JoinHandle::join). If this thread is one of the executor's, it runs the
-    /// closure itself once the queue is below its limit, unless another thread was faster. The
-    /// queue's capacity does not apply, since a waiting thread cannot bring more tasks.
+    /// Inside a task of this queue, this only calls the closure. Elsewhere the closure becomes a
+    /// task of the queue, and this thread waits for it as for a
+    /// [handle](crate::JoinHandle::join). A thread of the executor runs the closure itself, before
+    /// its turn, once the queue is below its limit, unless another thread was faster. The queue's
+    /// capacity does not apply, since a waiting thread cannot bring more tasks.
     ///
     /// # Panics
     ///

@@ -168,8 +168,7 @@ impl<T> Injector<T> {
         settled == head.0 && settled == self.tail().spot().0
     }
 
-    /// Returns whether there is nothing to take. Allows for consumers that are about to give up a
-    /// slot.
+    /// Returns whether nothing is left to take, even in a slot that a consumer is about to give up.
     ///
     /// The addition of zero orders this call with those consumers. If an orphan was registered
     /// before the addition, `head` counts it. A consumer that registers an orphan later finds every

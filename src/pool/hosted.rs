@@ -1,4 +1,4 @@
-//! Pools whose threads another layer starts, and waits in which a worker runs any job.
+//! Pools on another layer's threads, and a wait in which a worker runs any job.
 //!
 //! The host starts a thread for each `WorkerThread`. Each `WorkerThread` has its seat in the pool
 //! before its thread runs. From then on jobs can be pinned to the worker, and `present` counts it.
@@ -7,10 +7,9 @@
 //!
 //! A worker that waits for something with which it cannot help, such as another pool, calls
 //! `run_until`. In that wait it runs any job, against the rule of other waits (`data/helping.rs`).
-//! It takes one job at a time. A batch in its deque would seem to come from the service that the
-//! worker is in (I9). A job that runs in this wait is a stranger to the tasks inside which it runs
-//! (`current::as_stranger`). Their queue is not its current queue, and their cancellation does not
-//! reach it.
+//! It takes one job at a time, because a batch in its deque would seem to come from the service
+//! that it runs (I9). A job that runs in this wait is a stranger to the tasks inside which it runs
+//! (`current::as_stranger`). It inherits neither their current queue nor their cancellation.
 
 use super::data::idle::Waited;
 use super::data::pool::{MISSING, Pool};

@@ -284,8 +284,8 @@ impl AnyTask {
         self.state().is_claimed()
     }
 
-    /// Returns a key that is equal for tasks that the same threads may run in their waits. Returns
-    /// `None` if no thread may run the task in a wait.
+    /// Returns a key. The same threads may run tasks with equal keys in their waits. Returns `None`
+    /// if no thread may run this task in a wait.
     pub(super) fn kin(&self) -> Option<Kin> {
         if self.is_future() {
             return None;

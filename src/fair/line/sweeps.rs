@@ -1,5 +1,6 @@
-//! A sweep takes the jobs of ended tasks out of a paused queue, to which no server comes. An ended
-//! task may count until its job is taken. So a thread that waits until the queue is idle sweeps it.
+//! A sweep takes the jobs of ended tasks out of a paused queue, which no ticket serves. An ended
+//! task can count as pending until its job is taken. So a thread that waits for an idle queue first
+//! sweeps the queue.
 //!
 //! A sweep stops at the first job of a task that has not ended, and *keeps* that job. Servers take
 //! the kept job before all others.

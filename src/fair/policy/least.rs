@@ -16,8 +16,8 @@ pub struct Times {
     floors: [AtomicU64; GROUP / FAN],
 }
 
-/// A tree above the times, whose nodes have `FAN` children. The *floor* of a node is a lower bound
-/// for the times of the members below that node. The [`ReadySet`] tells which nodes have members.
+/// A tree above the times, in which a node has `FAN` children. Its *members* are the queues in the
+/// [`ReadySet`]. A node's *floor* is a lower bound for the times of the members below the node.
 ///
 /// - A floor may be too low. A pick raises the floors on its own path, up to the highest that has
 ///   siblings with members. All other floors that became too low stay so until a search reaches and

@@ -1,9 +1,9 @@
 //! Weighted fair queuing: shares of time, by weight.
 //!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
-//! 2²⁰ units. The remainder below a unit is kept, so a weight of 2³² is exact in the long run. At
-//! any moment a queue's time may be one unit off on either side. That is 4 µs at a weight of 2³²;
-//! the promise includes it as ε.
+//! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
+//! the long run. A queue's time is within one unit of the exact value. That is 4 µs of service at
+//! weight 2³², and part of the promise's ε.
 //!
 //! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
 //! and 2⁶² ahead of it: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
@@ -22,8 +22,7 @@ use core::fmt;
 /// A nanosecond at weight 1 is 2^`UNITS` units of virtual time. A queue of weight 2³² is charged 24
 /// units for 100 µs.
 const UNITS: u32 = 20;
-/// Where virtual time begins: 100 ms before it wraps, so that every program that runs for longer
-/// tests the wrap.
+/// Where virtual time begins: 100 ms before it wraps, so that even short programs test the wrap.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
 /// weight 1.
@@ -87,8 +86,8 @@ struct Past {
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
-    /// How many queues the slot has had. A late ticket takes its charge back only if this number
-    /// has not changed, because the slot has another queue otherwise.
+    /// The number of queues that the slot has had. If it has changed since a pick, the charge in
+    /// advance for that pick is not taken back: the slot has another queue.
     number: AtomicU64,
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     // looks at the leases. Either that thread sees that the lease has ended, or the thread that
     // ends the lease sees the new limit or the waiting thread.
     LOOK.fence();
-    // A thread that waits for a paused queue sweeps it once no lease is left.
+    // In a paused queue without leases, waiting threads remove the jobs of ended tasks.
     if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();

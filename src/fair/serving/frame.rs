@@ -88,7 +88,7 @@ impl Serving {
         self.queue.get_or_init(find).as_ref()
     }
 
-    /// Returns how long the queue has not been served since the frame began, in nanoseconds.
+    /// Returns for how much of the frame this thread has not served the queue, in nanoseconds.
     pub(crate) fn away(&self) -> u64 {
         self.away.get()
     }

@@ -204,9 +204,9 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the worker's deque, if it was pushed while this service was open,
-    /// and `is_such` and `is_so` return `true`. Otherwise asks the worker to offer the halves that
-    /// it holds. With `raids`, also takes one of them.
+    /// Takes the oldest item of the worker's deque if this service was open when it was pushed,
+    /// `is_such` accepts it, and `is_so()` holds. Otherwise asks the worker to offer its held
+    /// halves. With `raids`, also takes the oldest of these.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -224,8 +224,7 @@ impl View {
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
-    /// Returns whether the service was still open when the words that the caller has read were
-    /// written.
+    /// Returns whether the service was still open when the item that the caller looks at was pushed.
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
         // Relaxed: the caller's earlier reads acquire (SERVED).
@@ -253,7 +252,8 @@ impl Services {
         index
     }
 
-    /// Takes the newest item back, whose index is `index`. Returns whether it was still there.
+    /// Takes the item at `index` back. Returns `Some(false)` if it was stolen, and `None` if the
+    /// newest item is another.
     pub fn take_back<T>(deque: &Worker<T>, index: Index) -> Option<bool> {
         deque.take_back(index)
     }

@@ -82,7 +82,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         // next line, so there is one copy.
         unsafe { this.result.put(&result) };
         mem::forget(result);
-        // SAFETY: 1 — this thread has the half's job, and uses the frame no more.
+        // SAFETY: I8 — this thread has the half's job, and uses the frame no more.
         unsafe { this.link.end(DONE) };
     }
 
@@ -94,7 +94,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
     unsafe fn give_back(head: *const OnStack) {
         // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
-        // SAFETY: 1 — this thread has the half's job, and uses the frame no more.
+        // SAFETY: I8 — this thread has the half's job, and uses the frame no more.
         unsafe { this.link.end(RETURNED) };
     }
 }

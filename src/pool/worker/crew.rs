@@ -290,8 +290,7 @@ impl Pool {
         let mut crew = self.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
-            // No thread joins a discharged thread, which might have ended long before the pool is
-            // closed.
+            // Detaches the discharged thread. Otherwise its handle would stay until the pool closes.
             drop(crew.threads[seat.index].take());
         }
     }
