@@ -102,7 +102,7 @@ fn usual<'a>(
     let tests: Vec<&str> = tests.into_iter().collect();
     let runs = process::each(&tests, |test| -> Result<(&'a str, f64)> {
         let binary = &binaries[split(test)?.0];
-        let (end, seconds) = run(binary, test, Duration::from_secs(300))?;
+        let (end, seconds) = run(binary, test, Duration::from_secs(900))?;
         if !end.is_success() {
             let tail = process::tail(&log_of(binary, test), 40);
             return Err(format!("{test} fails with nothing planted: {end:?}:\n{tail}").into());
