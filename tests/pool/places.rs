@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,12 @@ use std::time::Duration;
 fn patient(threads: usize) -> ThreadPool {
     let hour = Duration::from_secs(3600);
     ThreadPool::builder().num_threads(threads).keep_alive(hour).build().unwrap()
+}
+
+/// A pool with one place and up to two threads, which both stay.
+fn one_of_two() -> ThreadPool {
+    let hour = Duration::from_secs(3600);
+    ThreadPool::builder().num_threads(1).max_threads(2).keep_alive(hour).build().unwrap()
 }
 
 #[test]
@@ -187,20 +193,19 @@ fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
 
 #[test]
 fn a_wait_within_a_section_that_blocks_wakes_each_time_that_its_place_is_needed() {
-    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
-    let pool = builder.keep_alive(Duration::from_secs(3600)).build().unwrap();
+    let pool = one_of_two();
     let same = pool.clone();
     let outer = pool.spawn(move || {
-        let (has_begun, is_seen) = (Barrier::new(2), Barrier::new(2));
+        let [has_begun, is_seen] = <[Meeting; 2]>::default();
         let begins = || {
-            has_begun.wait();
+            has_begun.of(2);
             // A job that the waiting thread may not run, so that it gives its place away.
             same.spawn_detached(|| ()).unwrap();
-            is_seen.wait();
+            is_seen.of(2);
         };
         let asks_twice = || {
-            has_begun.wait();
-            is_seen.wait();
+            has_begun.of(2);
+            is_seen.of(2);
             for _ in 0..2 {
                 // The other thread gives its place away meanwhile.
                 thread::sleep(Duration::from_millis(50));
@@ -217,8 +222,7 @@ fn a_wait_within_a_section_that_blocks_wakes_each_time_that_its_place_is_needed(
 
 #[test]
 fn a_condition_that_panics_leaves_no_place_empty() {
-    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
-    let pool = builder.keep_alive(Duration::from_secs(3600)).build().unwrap();
+    let pool = one_of_two();
     let panics = pool.spawn(|| {
         let calls = Cell::new(0);
         let is_over = || {

@@ -7,6 +7,7 @@
 
 use crate::modules;
 use crate::plants::{self, Plant, Tree, Trees};
+use crate::suite;
 use clap::ArgMatches;
 use runner::cargo::{self, TestBinary};
 use runner::process::{self, End, Progress};
@@ -102,7 +103,7 @@ fn usual<'a>(
     let tests: Vec<&str> = tests.into_iter().collect();
     let runs = process::each(&tests, |test| -> Result<(&'a str, f64)> {
         let binary = &binaries[split(test)?.0];
-        let (end, seconds) = run(binary, test, Duration::from_secs(900))?;
+        let (end, seconds) = run(binary, test, suite::LIMIT)?;
         if !end.is_success() {
             let tail = process::tail(&log_of(binary, test), 40);
             return Err(format!("{test} fails with nothing planted: {end:?}:\n{tail}").into());

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A test binary that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(900);
+pub(crate) const LIMIT: Duration = Duration::from_secs(900);
 
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("tests")

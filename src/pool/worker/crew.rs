@@ -183,9 +183,9 @@ impl Pool {
         discharges
     }
 
-    /// Lets another thread take the place of a worker that begins to block. Returns whether another
-    /// thread has it.
-    pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) -> bool {
+    /// Lets another thread take the place of a worker that begins to block. The seat then says
+    /// whether another thread has it.
+    pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
@@ -208,7 +208,6 @@ impl Pool {
         if !is_started {
             this.idle.notify_of_place();
         }
-        is_taken
     }
 
     /// Wakes the workers that sleep because other workers had their places. Too few workers run

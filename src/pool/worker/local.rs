@@ -55,9 +55,9 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether another thread has this worker's place; `None` if the worker has not given the place
-    /// away.
-    pub(crate) place_is_taken: Cell<Option<bool>>,
+    /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
+    /// thread has the place.
+    pub(crate) has_stepped_aside: Cell<bool>,
     pub(crate) is_discharged: Cell<bool>,
     pub(crate) busy_since: Cell<Instant>,
     /// Whether the worker's last sleep for lack of work was shorter than `SHORT_SLEEP`.
@@ -103,7 +103,7 @@ impl Local {
             depth: Cell::new(0),
             services: Cell::new(0),
             floor: Cell::new(None),
-            place_is_taken: Cell::new(None),
+            has_stepped_aside: Cell::new(false),
             is_discharged: Cell::new(false),
             busy_since: Cell::new(clock::now()),
             slept_briefly: Cell::new(false),

@@ -301,12 +301,13 @@ impl current::Ticket for Local {
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
             self.shared.idle.step_aside();
-            self.place_is_taken.set(Some(Pool::begin_blocking(&self.shared, &self.seat)));
+            Pool::begin_blocking(&self.shared, &self.seat);
+            self.has_stepped_aside.set(true);
         }
     }
 
     fn step_back(&self) {
-        if self.place_is_taken.take().is_some() {
+        if self.has_stepped_aside.take() {
             self.shared.end_blocking(&self.seat);
             self.shared.idle.step_back();
         }

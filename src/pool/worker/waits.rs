@@ -183,7 +183,7 @@ impl Local {
             // began. The bell rings once for that, so this wait would sleep on. Relaxed: the bell
             // orders it.
             let relies = || self.seat.relies_on_others.load(Relaxed);
-            let is_taken = self.place_is_taken.get() == Some(true) && relies();
+            let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
             let timeout = [timeout, pause].into_iter().flatten().min();
             loop {
