@@ -169,7 +169,9 @@ fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     command.current_dir(tree.path());
     let mut binary = cargo::build_tests(command)?.pop().ok_or("no test was built")?;
     let kept = tree.target().join(format!("{target}-{name}"));
-    fs::copy(&binary.path, &kept)?;
+    // Not copied: what a thread has open to write, another thread's child may hold open too, and
+    // then it cannot be run.
+    fs::rename(&binary.path, &kept)?;
     binary.path = kept;
     Ok(binary)
 }

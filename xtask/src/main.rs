@@ -35,6 +35,7 @@ mod usage;
 mod valgrind;
 mod verify;
 mod versus;
+mod witnesses;
 
 use clap::ArgMatches;
 use runner::{Result, folders};

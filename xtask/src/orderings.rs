@@ -4,11 +4,15 @@
 //! fails: that model is its witness. An ordering without a witness must be listed in
 //! `unwitnessed.md` with the tool or proof that judges it. A listed ordering that has a witness is
 //! an error.
+//!
+//! The search takes half an hour. `witnesses.tsv` keeps what it finds, so that `--quick` needs one
+//! model for each ordering.
 
 use crate::listing::{self, Listed};
 use crate::loom;
 use crate::sites::{self, Site};
 use crate::usage::{flag, word};
+use crate::witnesses::{self, Witnesses};
 use clap::ArgMatches;
 use runner::Result;
 use runner::cargo::Test;
@@ -26,13 +30,13 @@ const PREEMPTIONS: &str = "2";
 /// The models of whole pools.
 const WHOLE_POOLS: &str = "loom_pool::pool";
 
-/// What is listed was tried with `PREEMPTIONS` when it was: quickly, with fewer.
-const PREEMPTIONS_IF_LISTED: &str = "1";
+/// How long a known witness may take. It notices within seconds, on two idle cores.
+const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("orderings")
         .about("Weaken each named ordering in turn: which model notices?")
-        .arg(flag("quick", "Give what is listed in loom-tests/unwitnessed.md one preemption only"))
+        .arg(flag("quick", "Try the known witnesses first, and nothing that has none"))
         .arg(word("FILTER", "Weaken the sites whose names contain this"))
         .after_help("Example: cargo xtask orderings deque::CLAIM")
 }
@@ -42,24 +46,66 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     loom::refuse_early_ends()?;
     let listed = listing::read()?;
+    let is_listed = |one: &Audited| listed.iter().any(|row| row.key == one.key);
+    let mut known = witnesses::read()?;
 
-    let models = models()?;
-    let mut audited = audited(&models)?;
-    let keys: BTreeSet<String> = audited.iter().map(|one| one.key.clone()).collect();
-    audited.retain(|one| one.key.contains(filter));
-    if audited.is_empty() {
+    let tests: Vec<Test> = loom::tests()?.into_iter().filter(Test::is_model).collect();
+    let all = audited()?;
+    let keys: BTreeSet<&str> = all.iter().map(|one| one.key.as_str()).collect();
+    let chosen: Vec<&Audited> = all.iter().filter(|one| one.key.contains(filter)).collect();
+    if chosen.is_empty() {
         return Err(format!("no named ordering's key contains `{filter}`").into());
     }
 
-    let progress = Progress::of(audited.len());
-    let verdicts = process::each(&audited, |one| {
-        let is_listed = listed.iter().any(|row| row.key == one.key);
-        let preemptions = if quick && is_listed { PREEMPTIONS_IF_LISTED } else { PREEMPTIONS };
-        let verdict = judge(one, &models, preemptions);
-        progress.step(format!("{:<8}  {}", describe(&verdict).0, one.key));
-        verdict
-    });
-    report(&audited, verdicts.into_iter().collect::<Result<Vec<_>>>()?, &listed, &keys)
+    let progress = Progress::of(chosen.len());
+    let step = |one: &Audited, verdict: &Verdict| {
+        progress.step(format!("{:<8}  {}", verdict.describe().0, one.key));
+    };
+    let mut verdicts: Vec<Option<Verdict>> = vec![None; chosen.len()];
+    if quick {
+        let found = process::each(&chosen, |one| -> Result<Option<Verdict>> {
+            let verdict = match is_listed(one) {
+                true => Some(Verdict::Listed),
+                false => known_witness(one, &known, &tests)?,
+            };
+            verdict.iter().for_each(|verdict| step(one, verdict));
+            Ok(verdict)
+        });
+        verdicts = found.into_iter().collect::<Result<_>>()?;
+    }
+    if verdicts.contains(&None) {
+        let models = models(tests)?;
+        let passed = models.iter().flat_map(|model| &model.sites);
+        if let Some(site) = passed.into_iter().find(|site| all.iter().all(|one| one.site != **site))
+        {
+            return Err(format!(
+                "a model passes a site that is not in the source: {}",
+                site.text()
+            )
+            .into());
+        }
+        let open: Vec<(usize, &Audited)> =
+            chosen.iter().copied().enumerate().filter(|(at, _)| verdicts[*at].is_none()).collect();
+        let found = process::each(&open, |(at, one)| -> Result<(usize, Verdict)> {
+            let verdict = judge(one, &models)?;
+            step(one, &verdict);
+            Ok((*at, verdict))
+        });
+        for found in found {
+            let (at, verdict) = found?;
+            verdicts[at] = Some(verdict);
+        }
+    }
+    let verdicts: Vec<Verdict> = verdicts.into_iter().flatten().collect();
+
+    known.retain(|key, _| keys.contains(key.as_str()));
+    for (one, verdict) in chosen.iter().zip(&verdicts) {
+        if let Verdict::Caught { witness, .. } = verdict {
+            known.insert(one.key.clone(), witness.clone());
+        }
+    }
+    witnesses::write(&known)?;
+    report(&chosen, verdicts, &listed, &keys)
 }
 
 /// A model, with what it passes and what it costs.
@@ -70,8 +116,7 @@ struct Model {
 }
 
 /// Runs every model once as written, cheapest first in the result.
-fn models() -> Result<Vec<Model>> {
-    let tests: Vec<Test> = loom::tests()?.into_iter().filter(Test::is_model).collect();
+fn models(tests: Vec<Test>) -> Result<Vec<Model>> {
     let progress = Progress::of(tests.len());
     let runs = process::each(&tests, |test| {
         let run = passed_sites(test);
@@ -94,7 +139,7 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
     let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
     // The library appends.
     let _ = fs::remove_file(&list);
-    let mut child = child(test, PREEMPTIONS);
+    let mut child = child(test);
     child.env("FILCH_SITES_TO", &list);
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
     if !end.is_success() {
@@ -109,9 +154,9 @@ fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
     Ok((sites.into_iter().filter(|site| site.file.starts_with(of_interest)).collect(), seconds))
 }
 
-fn child(test: &Test, preemptions: &str) -> Command {
+fn child(test: &Test) -> Command {
     let mut child = test.command();
-    child.env("FILCH_PREEMPTIONS_AT_MOST", preemptions).env("FILCH_AUDIT", "1");
+    child.env("FILCH_PREEMPTIONS_AT_MOST", PREEMPTIONS).env("FILCH_AUDIT", "1");
     child.env_remove("FILCH_WEAKEN").env_remove("FILCH_SITES_TO").env_remove("FILCH_MODELS_TO");
     child
 }
@@ -122,11 +167,9 @@ struct Audited {
     key: String,
 }
 
-/// The sites in the source, and those that a model passed, in one list.
-fn audited(models: &[Model]) -> Result<Vec<Audited>> {
-    let mut all: BTreeSet<Site> = sites::in_source()?.into_iter().collect();
-    all.extend(models.iter().flat_map(|model| model.sites.iter().cloned()));
-    let all: Vec<Site> = all.into_iter().collect();
+/// The sites in the source.
+fn audited() -> Result<Vec<Audited>> {
+    let all = sites::in_source()?;
     let keys = sites::keys(&all, |file| {
         fs::read_to_string(file).map_err(|error| format!("{file}: {error}").into())
     })?;
@@ -137,45 +180,62 @@ fn audited(models: &[Model]) -> Result<Vec<Audited>> {
 #[derive(Clone, Debug, PartialEq)]
 enum Verdict {
     Caught {
+        /// The full name of the model that fails.
         witness: String,
     },
     Survives,
     /// No model passes it, so nothing can be said.
     Unreached,
+    /// It was not tried: the list says that no model fails.
+    Listed,
 }
 
-fn judge(one: &Audited, models: &[Model], preemptions: &str) -> Result<Verdict> {
+impl Verdict {
+    /// The verdict in a word, and the witness.
+    fn describe(&self) -> (&'static str, &str) {
+        match self {
+            Verdict::Caught { witness } => ("caught", witness),
+            Verdict::Survives => ("SURVIVES", ""),
+            Verdict::Unreached => ("NO MODEL", ""),
+            Verdict::Listed => ("listed", ""),
+        }
+    }
+}
+
+/// Whether the known witness of a site still notices; `None` if not, or if there is none.
+fn known_witness(one: &Audited, known: &Witnesses, tests: &[Test]) -> Result<Option<Verdict>> {
+    let Some(witness) = known.get(&one.key) else { return Ok(None) };
+    let Some(test) = tests.iter().find(|it| it.full_name() == *witness) else { return Ok(None) };
+    // A model that takes too long may only be slow today. The search knows its time.
+    let notices = matches!(weakened(one, test, LIMIT)?, End::Exited(status) if !status.success());
+    Ok(notices.then(|| Verdict::Caught { witness: witness.clone() }))
+}
+
+/// Searches all models that pass the site for one that notices.
+fn judge(one: &Audited, models: &[Model]) -> Result<Verdict> {
     let mut passed = false;
     for model in models.iter().filter(|model| model.sites.contains(&one.site)) {
         passed = true;
-        let mut child = child(&model.test, preemptions);
-        child.env("FILCH_WEAKEN", one.site.text()).stdout(Stdio::null()).stderr(Stdio::null());
         let limit = Duration::from_secs_f64(60.0 + 10.0 * model.seconds);
-        let witness = match process::run(&mut child, Some(limit))? {
-            (End::Exited(status), _) if status.success() => continue,
-            (End::Exited(_), _) => model.test.name.clone(),
-            (End::Hung, _) => format!("{} (hung)", model.test.name),
-        };
-        return Ok(Verdict::Caught { witness });
+        if !weakened(one, &model.test, limit)?.is_success() {
+            return Ok(Verdict::Caught { witness: model.test.full_name() });
+        }
     }
     Ok(if passed { Verdict::Survives } else { Verdict::Unreached })
 }
 
-/// The verdict in a word, and the witness.
-fn describe(verdict: &Result<Verdict>) -> (&'static str, &str) {
-    match verdict {
-        Ok(Verdict::Caught { witness }) => ("caught", witness),
-        Ok(Verdict::Survives) => ("SURVIVES", ""),
-        Ok(Verdict::Unreached) => ("NO MODEL", ""),
-        Err(_) => ("ERROR", ""),
-    }
+/// How a model ends in which a site is weakened.
+fn weakened(one: &Audited, test: &Test, limit: Duration) -> Result<End> {
+    let mut child = child(test);
+    child.env("FILCH_WEAKEN", one.site.text()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(process::run(&mut child, Some(limit))?.0)
 }
 
 fn report(
-    audited: &[Audited],
+    audited: &[&Audited],
     verdicts: Vec<Verdict>,
     listed: &[Listed],
-    keys: &BTreeSet<String>,
+    keys: &BTreeSet<&str>,
 ) -> Result {
     let mut table = Table::new(&["verdict", "site", "witness", "line"]);
     let mut errors = Vec::new();
@@ -185,8 +245,7 @@ fn report(
         errors.extend(objection(&one.key, &verdict, row.is_some()));
         caught += usize::from(matches!(verdict, Verdict::Caught { .. }));
         survive += usize::from(!matches!(verdict, Verdict::Caught { .. }) && row.is_some());
-        let verdict = Ok(verdict);
-        let (word, witness) = describe(&verdict);
+        let (word, witness) = verdict.describe();
         let witness = match row {
             // The first clause names the judge.
             Some(row) if witness.is_empty() => {
@@ -197,7 +256,7 @@ fn report(
         let line = format!("{}:{}", one.site.file, one.site.line);
         table.row([word.to_owned(), one.key.clone(), witness, line]);
     }
-    let gone = listed.iter().filter(|row| !keys.contains(&row.key));
+    let gone = listed.iter().filter(|row| !keys.contains(row.key.as_str()));
     errors.extend(gone.map(|row| format!("listed, but there is no such site: {}", row.key)));
     table.publish("orderings")?;
 
@@ -211,11 +270,14 @@ fn report(
 /// What is wrong with a site's verdict, given whether it is listed as having no witness.
 fn objection(key: &str, verdict: &Verdict, listed: bool) -> Option<String> {
     match (verdict, listed) {
-        (Verdict::Caught { .. }, false) | (Verdict::Survives | Verdict::Unreached, true) => None,
+        (Verdict::Caught { .. }, false)
+        | (Verdict::Survives | Verdict::Unreached | Verdict::Listed, true) => None,
         (Verdict::Caught { witness }, true) => {
             Some(format!("listed, but {witness} catches it: {key}"))
         }
-        (Verdict::Survives, false) => Some(format!("survives and is not listed: {key}")),
+        (Verdict::Survives | Verdict::Listed, false) => {
+            Some(format!("survives and is not listed: {key}"))
+        }
         (Verdict::Unreached, false) => {
             Some(format!("no model passes it, and it is not listed: {key}"))
         }

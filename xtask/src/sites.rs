@@ -75,12 +75,12 @@ fn function_name(line: &str) -> Option<&str> {
     (starts_a_word && !name.is_empty()).then_some(name)
 }
 
-/// Every site in the source, outside `src/sync`, which defines the names and has no sites.
+/// Every site in the source.
 pub(crate) fn in_source() -> Result<Vec<Site>> {
     let files = folders::files(Path::new("src"), "rs")?;
     let mut sites = Vec::new();
-    for file in files.iter().filter(|file| !file.starts_with("src/sync")) {
-        let text = fs::read_to_string(file)?;
+    for file in files {
+        let text = fs::read_to_string(&file)?;
         sites.extend(in_text(&file.to_string_lossy().replace('\\', "/"), &text));
     }
     sites.sort();
@@ -88,13 +88,13 @@ pub(crate) fn in_source() -> Result<Vec<Site>> {
     Ok(sites)
 }
 
-/// The calls of a half on a constant, `NAME.half()`, even with a line break in between.
+/// The calls of a half on a constant, as in `NAME.half()`, even with a line break in between.
 fn in_text(file: &str, text: &str) -> Vec<Site> {
     let code: String =
         text.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n").collect();
     let mut sites = Vec::new();
     for half in HALVES {
-        for (at, _) in code.match_indices(&format!(".{half}()")) {
+        for (at, _) in code.match_indices(&format!(".{half}(")) {
             let before = code[..at].trim_end();
             let start = before
                 .rfind(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_')

@@ -1,0 +1,49 @@
+//! Reads and writes `loom-tests/witnesses.tsv`: of each ordering, a model that fails without it.
+//!
+//! It only says where to look first. A witness that no longer notices is no error: the search
+//! begins again.
+
+use crate::tsv::{self, cell};
+use runner::Result;
+use std::collections::BTreeMap;
+use std::fs;
+
+pub(crate) const PATH: &str = "loom-tests/witnesses.tsv";
+
+/// The full name of the witness, by the key of its site.
+pub(crate) type Witnesses = BTreeMap<String, String>;
+
+/// Reads the file; no file has no witness.
+pub(crate) fn read() -> Result<Witnesses> {
+    match fs::read_to_string(PATH) {
+        Ok(text) => parse(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Witnesses::new()),
+        Err(error) => Err(format!("{PATH}: {error}").into()),
+    }
+}
+
+pub(crate) fn write(witnesses: &Witnesses) -> Result {
+    fs::write(PATH, text(witnesses)).map_err(|error| format!("{PATH}: {error}").into())
+}
+
+fn parse(text: &str) -> Result<Witnesses> {
+    let rows = tsv::parse(text)?;
+    Ok(rows.iter().map(|row| (cell(row, "site").into(), cell(row, "witness").into())).collect())
+}
+
+fn text(witnesses: &Witnesses) -> String {
+    let rows = witnesses.iter().map(|(key, witness)| format!("{key}\t{witness}\n"));
+    format!("site\twitness\n{}", rows.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Witnesses, parse, text};
+
+    #[test]
+    fn what_is_written_is_read() {
+        let key = "deque::CLAIM.release in src/deque/thief.rs::claim #2";
+        let all = Witnesses::from([(key.to_owned(), "loom_deque::a::b".to_owned())]);
+        assert_eq!(parse(&text(&all)).unwrap(), all);
+    }
+}
