@@ -116,7 +116,9 @@ impl Pool {
         this.idle.activate();
         this.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
         if is_guest {
+            // Under the lock, as in `unseat`: a worker that reads both counts sees both or neither.
             crew.guests += 1;
+            this.idle.step_back();
         } else {
             crew.alive += 1;
         }
@@ -240,9 +242,10 @@ impl Pool {
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         // Relaxed: a hint, which is set whenever there can be too many workers.
         let attention = self.attention.load(Relaxed);
-        attention & SPARE != 0
-            && attention & CLOSED == 0
-            && self.idle.running() >= self.crew.lock().wanted() + others
+        attention & SPARE != 0 && attention & CLOSED == 0 && {
+            let crew = self.crew.lock();
+            self.idle.running() >= crew.wanted() + others
+        }
     }
 
     /// Notes whether a worker that has slept for `keep_alive` may go.
@@ -256,7 +259,8 @@ impl Pool {
     }
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. Returns `false` if the worker keeps its seat. Then it is no longer discharged. A
+    /// jobs to it. The worker then no longer counts as running, and another worker is notified.
+    /// Returns `false` if the worker keeps its seat. Then it is no longer discharged. A
     /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
     /// it too, since the other workers might have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
@@ -271,6 +275,7 @@ impl Pool {
         }
         this.registry.remove(seat);
         crew.gone.add(&seat.counters);
+        this.idle.step_aside();
         if seat.is_guest {
             crew.guests -= 1;
         } else {
@@ -281,6 +286,13 @@ impl Pool {
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
+        // This worker might have taken a notification that another worker needs. A guest takes its
+        // place along, and so needs no spare worker.
+        if seat.is_guest {
+            this.idle.notify_one();
+        } else {
+            this.idle.notify_of_place();
+        }
         true
     }
 

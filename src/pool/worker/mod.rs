@@ -39,6 +39,7 @@ impl Local {
             depth::has_stack(settings.stack_size);
             gate::with_own(&local, || {
                 local.hook(&local.shared.settings.on_thread_start);
+                local.begin();
                 while let Err(payload) = thread::catch(|| local.serve()) {
                     local.has_run();
                     local.shared.report(payload);
@@ -274,13 +275,22 @@ impl Local {
         gets_up
     }
 
+    /// Counts the worker as running from now on.
+    pub(crate) fn begin(&self) {
+        self.shared.idle.step_back();
+        self.has_begun.set(true);
+    }
+
+    /// Returns whether the worker counts as running.
+    pub(crate) fn counts(&self) -> bool {
+        self.has_begun.get() && !self.has_stepped_aside.get()
+    }
+
     /// Counts the worker, which has left its seat, as gone.
     pub(crate) fn depart(&self) {
         let shared = &*self.shared;
         shared.vacate(&self.seat, self.is_discharged.get());
         shared.idle.rest();
-        // This worker might have taken a notification that another worker needs.
-        shared.idle.notify_of_place();
         shared.go();
     }
 
@@ -300,7 +310,9 @@ impl current::Ticket for Local {
         // In its stop hook the worker has no place.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
-            self.shared.idle.step_aside();
+            if self.has_begun.get() {
+                self.shared.idle.step_aside();
+            }
             Pool::begin_blocking(&self.shared, &self.seat);
             self.has_stepped_aside.set(true);
         }
@@ -309,7 +321,9 @@ impl current::Ticket for Local {
     fn step_back(&self) {
         if self.has_stepped_aside.take() {
             self.shared.end_blocking(&self.seat);
-            self.shared.idle.step_back();
+            if self.has_begun.get() {
+                self.shared.idle.step_back();
+            }
         }
     }
 }
