@@ -210,7 +210,7 @@ impl Drop for WorkerLife {
                 break;
             }
         }
-        shared.vacate(seat, false);
+        Pool::vacate(shared, seat, false);
         shared.rest_for_good();
         shared.idle.quiet.notify_all();
     }

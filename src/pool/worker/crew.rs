@@ -73,8 +73,13 @@ impl Pool {
         Ok(())
     }
 
+    /// Starts the threads that an open pool lacks, or the one that a closing pool needs.
+    fn fill_or_start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        if crew.is_closing { Pool::start_for_rest(this, crew) } else { Pool::fill(this, crew) }
+    }
+
     fn may_start(&self, crew: &Crew) -> bool {
-        crew.alive < self.settings.max_threads && !self.settings.is_hosted
+        crew.alive + crew.leaving < self.settings.max_threads && !self.settings.is_hosted
     }
 
     /// Starts a thread. On an error the caller releases the lock and calls `give_up`.
@@ -177,6 +182,7 @@ impl Pool {
         let discharges = crew.is_too_large() && !crew.is_closing;
         if discharges {
             crew.alive -= 1;
+            crew.leaving += 1;
         }
         if crew.is_closing || !crew.is_too_large() {
             self.attention.fetch_and(!SURPLUS, Relaxed); // Relaxed: a hint
@@ -192,11 +198,7 @@ impl Pool {
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
         // An error is not passed on: the pool then runs with fewer threads.
-        let result = if crew.is_closing {
-            Pool::start_for_rest(this, &mut crew)
-        } else {
-            Pool::fill(this, &mut crew)
-        };
+        let result = Pool::fill_or_start_for_rest(this, &mut crew);
         this.mark_spare(&crew);
         // The threads of a closing pool leave when they find no job, so no worker can rely on them.
         let is_taken = !crew.is_closing && !crew.is_too_small();
@@ -213,11 +215,11 @@ impl Pool {
     }
 
     /// Wakes the workers that sleep because other workers had their places. Too few workers run
-    /// now, and perhaps only the sleepers can run the jobs.
+    /// now, or the pool closes, and perhaps only the sleepers can run the jobs.
     #[cold]
-    fn recall(&self) {
+    pub(crate) fn recall(&self) {
         self.registry.with(|seats| {
-            // Relaxed: written under the lock that the caller had.
+            // Relaxed: written under the lock that the caller had, before the pool was closing.
             let relying = seats.iter().filter(|it| it.relies_on_others.swap(false, Relaxed));
             relying.for_each(|it| it.bell.wake_by_ref());
         });
@@ -267,6 +269,7 @@ impl Pool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
+            crew.leaving -= usize::from(is_discharged);
             if crew.is_too_large() {
                 this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
             }
@@ -280,6 +283,7 @@ impl Pool {
             crew.guests -= 1;
         } else {
             crew.alive -= usize::from(!is_discharged);
+            crew.leaving += usize::from(!is_discharged);
         }
         // Another worker might have begun to block since this worker looked for a job, and rely on
         // it.
@@ -296,14 +300,23 @@ impl Pool {
         true
     }
 
-    /// Frees the worker's index, after its stop hook has returned.
-    pub(crate) fn vacate(&self, seat: &Seat, is_discharged: bool) {
-        let mut crew = self.crew.lock();
+    /// Frees the worker's index, after its stop hook has returned. Starts a thread if the pool
+    /// lacks one and could not start it while this one counted.
+    pub(crate) fn vacate(this: &Arc<Self>, seat: &Seat, is_discharged: bool) {
+        let mut crew = this.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
             // Detaches the discharged thread. Otherwise its handle would stay until the pool closes.
             drop(crew.threads[seat.index].take());
         }
+        if seat.is_guest {
+            return;
+        }
+        crew.leaving -= 1;
+        // An error is not passed on, as in `begin_blocking`.
+        let result = Pool::fill_or_start_for_rest(this, &mut crew);
+        drop(crew);
+        this.give_up(&result);
     }
 
     /// Counts a thread as gone. The last thread of a closed pool tells the pool's end.

@@ -61,6 +61,8 @@ pub(crate) struct Local {
     /// thread has the place.
     pub(crate) has_stepped_aside: Cell<bool>,
     pub(crate) is_discharged: Cell<bool>,
+    /// When the worker's `keep_alive` began, if that runs.
+    pub(crate) may_go_since: Cell<Option<Instant>>,
     pub(crate) busy_since: Cell<Instant>,
     /// Whether the worker's last sleep for lack of work was shorter than `SHORT_SLEEP`.
     pub(crate) slept_briefly: Cell<bool>,
@@ -109,6 +111,7 @@ impl Local {
             has_begun,
             has_stepped_aside: Cell::new(false),
             is_discharged: Cell::new(false),
+            may_go_since: Cell::new(None),
             busy_since: Cell::new(clock::now()),
             slept_briefly: Cell::new(false),
             runs_at_wake: Cell::new(u64::MAX),
