@@ -68,7 +68,8 @@ impl Board {
             self.bell.lock().unwrap().get_or_insert_with(|| park.unparker());
             self.countdown.call();
             let work = || (self.job.load(Relaxed) != 0, false);
-            match self.idle.wait(&mut park, None, |_| is_over(), work, || self.take(OURS)) {
+            let take = || self.take(OURS);
+            match self.idle.wait(&mut park, true, None, |_| is_over(), work, take) {
                 Waited::Over => assert!(is_over()),
                 Waited::Helps(_) => self.run(),
                 Waited::Aside => {
@@ -127,13 +128,21 @@ fn a_worker_that_waits_gives_its_place_away_for_a_stranger() {
     });
 }
 
+/// Returns the counts of a pool in which so many workers run.
+fn idle_with(workers: usize) -> Arc<Idle> {
+    let idle = Arc::new(Idle::default());
+    (0..workers).for_each(|_| {
+        idle.activate();
+        idle.step_back();
+    });
+    idle
+}
+
 /// One of two must run. Each may see that the other runs, and each then steps aside.
 #[test]
 fn of_two_workers_that_one_suffices_for_not_both_sleep() {
     model("of_two_workers_that_one_suffices_for_not_both_sleep", Preemptions(3), || {
-        let idle = Arc::new(Idle::default());
-        idle.activate();
-        idle.activate();
+        let idle = idle_with(2);
         let works = |idle: &Idle| {
             if idle.running() > 1 {
                 let resting = idle.spares.search().prepare();
@@ -147,5 +156,28 @@ fn of_two_workers_that_one_suffices_for_not_both_sleep() {
         let other = spawn(move || works(&same));
         works(&idle);
         other.join().unwrap();
+    });
+}
+
+/// Two of three must run. The third steps aside while the others ask whether enough run.
+#[test]
+fn no_spare_worker_misses_that_another_steps_aside() {
+    model("no_spare_worker_misses_that_another_steps_aside", Preemptions(2), || {
+        let idle = idle_with(3);
+        let may_sleep = |idle: &Idle| {
+            let resting = idle.spares.search().prepare();
+            let is_needed = || idle.running() < 2;
+            let (search, _) = idle.sleep(resting, &mut ThreadPark::new(), None, is_needed);
+            search.found(|| false);
+        };
+        let [same, other] = [(); 2].map(|()| idle.clone());
+        let spare = spawn(move || may_sleep(&same));
+        let steps_aside = spawn(move || {
+            other.step_aside();
+            other.notify_of_place();
+        });
+        may_sleep(&idle);
+        spare.join().unwrap();
+        steps_aside.join().unwrap();
     });
 }

@@ -182,6 +182,7 @@ impl WorkerLife {
         Local::set_current(Some(local));
         current::become_worker(Some(shared.id), local);
         gate::have_own(Some(local));
+        local.begin();
         let crew = shared.crew.lock();
         seat.runs_in_waits.store(true, Relaxed); // Relaxed: under the lock
         drop(crew);
@@ -209,9 +210,8 @@ impl Drop for WorkerLife {
                 break;
             }
         }
-        shared.vacate(seat, false);
+        Pool::vacate(shared, seat, false);
         shared.rest_for_good();
-        shared.idle.notify_of_place();
         shared.idle.quiet.notify_all();
     }
 }
@@ -382,7 +382,8 @@ impl Local {
             }
             let work = || (self.shared.is_there_work(), false);
             let mut bell = self.bell.borrow_mut();
-            match idle.wait(&mut *bell, None, |_| is_over(), work, || self.take_any()) {
+            let take = || self.take_any();
+            match idle.wait(&mut *bell, self.counts(), None, |_| is_over(), work, take) {
                 Waited::Over => return,
                 Waited::Helps(job) => {
                     drop(bell);

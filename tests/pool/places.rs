@@ -2,21 +2,24 @@
 //! the waiting thread.
 
 use crate::common::waiting::{MINUTE, Meeting, done};
+use crate::common::yields::{Polls, yields};
 use crate::corners::make_one_spare;
 use crate::waiting::two_of_five;
 use crate::waits_without_strangers::{
     EVERYWHERE, IN_A_QUEUE, ON_A_POOL, others_run_while_two_wait,
 };
-use filch::executor::{Executor, ExecutorId, Rejected};
-use filch::pool::{self, LockedPool};
+use filch::executor::{Executor, ExecutorId, Rejected, Shutdown};
+use filch::idle::{Park, ThreadPark};
+use filch::pool::{self, Builder, LockedPool, Start};
 use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::Waker;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A pool whose threads all stay. A job that none is woken for waits for an hour.
 fn patient(threads: usize) -> ThreadPool {
@@ -187,7 +190,7 @@ fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
         filch::pool::blocking(|| hears.recv_timeout(MINUTE)).expect("nobody comes for it");
     });
     begins.recv().unwrap();
-    pool.shutdown(filch::executor::Shutdown::Drain).unwrap();
+    pool.shutdown(Shutdown::Drain).unwrap();
     done(blocks);
 }
 
@@ -240,4 +243,249 @@ fn a_condition_that_panics_leaves_no_place_empty() {
     assert!(!waits.is_finished(), "two jobs run in one place");
     drop(release);
     assert_eq!(waits.join().unwrap(), 7);
+}
+
+/// A thread that waits within such a section counts once as a thread that runs nothing.
+#[test]
+fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
+    let hour = Duration::from_secs(3600);
+    let pool =
+        ThreadPool::builder().num_threads(1).max_threads(3).keep_alive(hour).build().unwrap();
+    let elsewhere = ThreadPool::new(1).unwrap();
+    let [begin, end_awaited, end_first, end_second] =
+        [(); 4].map(|()| Arc::new(Meeting::default()));
+    let (begins, awaited) = (begin.clone(), end_awaited.clone());
+    let waits = pool.spawn(move || {
+        pool::blocking(|| {
+            begins.of(2);
+            elsewhere.spawn(move || awaited.of(2)).join().unwrap();
+        });
+    });
+    // Two threads run a job each, although there is one place: the first has come back to it.
+    let [is_back, unblock] = [(); 2].map(|()| Arc::new(Meeting::default()));
+    let (comes_back, blocks, ends) = (is_back.clone(), unblock.clone(), end_first.clone());
+    let first = pool.spawn(move || {
+        pool::blocking(|| blocks.of(2));
+        comes_back.of(2);
+        ends.of(2);
+    });
+    let ends = end_second.clone();
+    let second = pool.spawn(move || {
+        unblock.of(2);
+        ends.of(2);
+    });
+    is_back.of(2);
+    begin.of(2);
+    // Until the thread sleeps in its wait.
+    thread::sleep(Duration::from_millis(50));
+    end_second.of(2);
+    done(second);
+    // Until the second thread sleeps.
+    thread::sleep(Duration::from_millis(50));
+    let third = pool.spawn(|| 7);
+    thread::sleep(Duration::from_millis(100));
+    let is_run = third.is_finished();
+    end_awaited.of(2);
+    end_first.of(2);
+    done(waits);
+    done(first);
+    assert!(!is_run, "two jobs run in one place");
+    assert_eq!(done(third), 7);
+}
+
+/// A pool of two threads, of which one leaves. Its stop hook sends, and lasts until the sender is
+/// dropped.
+fn stopping(
+    set: impl FnOnce(Builder) -> Builder,
+) -> (ThreadPool, mpsc::Receiver<()>, mpsc::Sender<()>) {
+    let (stops, is_stopping) = mpsc::channel();
+    let (release, wait) = mpsc::channel::<()>();
+    let ends = Mutex::new((stops, wait));
+    let builder = ThreadPool::builder().num_threads(2).keep_alive(Duration::from_secs(3600));
+    let stop = move |_| {
+        let ends = ends.lock().unwrap();
+        let _ = ends.0.send(());
+        let _ = ends.1.recv();
+    };
+    let pool = set(builder.start(Start::Eager).on_thread_stop(stop)).build().unwrap();
+    pool.resize(1).unwrap();
+    (pool, is_stopping, release)
+}
+
+/// A thread in its stop hook runs no job, so it does not count as a thread that does.
+#[test]
+fn a_job_is_run_while_a_thread_stops() {
+    let (pool, is_stopping, release) = stopping(|it| it);
+    is_stopping.recv().unwrap();
+    // The other thread blocks meanwhile, and comes back. Then one of two is spare.
+    drop(make_one_spare(&pool));
+    thread::sleep(Duration::from_millis(100));
+    let job = pool.spawn(|| 7);
+    let start = Instant::now();
+    while !job.is_finished() && start.elapsed() < Duration::from_secs(10) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let is_run = job.is_finished();
+    drop(release);
+    assert!(is_run, "both threads sleep");
+}
+
+/// The other two threads find no place at the moment at which the pool closes.
+#[test]
+fn spare_threads_of_a_pool_that_closes_run_its_jobs() {
+    for round in 0..300 {
+        let pool = ThreadPool::builder().num_threads(2).max_threads(3).build().unwrap();
+        let [unblock, all] = [(); 2].map(|()| Arc::new(Meeting::default()));
+        let (says, hears) = mpsc::channel();
+        let (blocks, meets) = (unblock.clone(), all.clone());
+        let first = pool.spawn(move || {
+            pool::blocking(|| blocks.of(3));
+            meets.of(4);
+            hears.recv_timeout(MINUTE).expect("nobody runs the job");
+        });
+        for _ in 0..2 {
+            let (unblocks, meets) = (unblock.clone(), all.clone());
+            let both = move || {
+                unblocks.of(3);
+                meets.of(4);
+            };
+            pool.spawn_detached(both).unwrap();
+        }
+        all.of(4);
+        (0..round % 30 * 10).for_each(|_| std::hint::spin_loop());
+        pool.spawn_detached(move || says.send(()).unwrap()).unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        done(first);
+    }
+}
+
+/// The thread that has its place leaves. Afterwards only the waiting thread can help.
+#[test]
+fn a_waiting_thread_whose_place_is_taken_hears_that_the_pool_closes() {
+    let (pool, (says, hears)) = (patient(2), mpsc::channel());
+    let same = pool.clone();
+    let [is_stolen, has_left] = [(); 2].map(|()| Arc::new(Meeting::default()));
+    let left = has_left.clone();
+    let outer = pool.spawn(move || {
+        let thief = || {
+            is_stolen.of(2);
+            // Until the owner of this half sleeps in its wait.
+            thread::sleep(Duration::from_millis(50));
+            // A stranger, for which a third thread comes.
+            same.spawn_detached(move || says.send(()).unwrap()).unwrap();
+            left.of(2);
+            let both = Meeting::default();
+            same.join(|| both.of(2), || both.of(2));
+        };
+        same.join(|| is_stolen.of(2), thief);
+    });
+    hears.recv_timeout(MINUTE).unwrap();
+    pool.shutdown_background(Shutdown::Drain);
+    while pool.metrics().num_workers > 2 {
+        thread::yield_now();
+    }
+    has_left.of(2);
+    done(outer);
+}
+
+/// Waits until the pool has one thread, and calls `meanwhile` again and again.
+fn until_the_spare_thread_leaves(pool: &ThreadPool, meanwhile: impl Fn()) {
+    let start = Instant::now();
+    while pool.metrics().num_workers > 1 {
+        meanwhile();
+        thread::sleep(Duration::from_millis(5));
+        assert!(start.elapsed() < Duration::from_secs(10), "it stays");
+    }
+}
+
+#[test]
+fn a_spare_thread_leaves_while_guests_come_and_go() {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
+    let pool = builder.keep_alive(Duration::from_millis(200)).build().unwrap();
+    let release = make_one_spare(&pool);
+    until_the_spare_thread_leaves(&pool, || pool.take_part(|| ()));
+    drop(release);
+}
+
+/// Returns early, as a driver does that has something to do now and then.
+struct Early(ThreadPark);
+
+impl Park for Early {
+    fn park(&mut self, timeout: Option<Duration>) {
+        let most = Duration::from_millis(5);
+        self.0.park(Some(timeout.map_or(most, |it| it.min(most))));
+    }
+
+    fn unparker(&self) -> Waker {
+        self.0.unparker()
+    }
+}
+
+#[test]
+fn a_spare_thread_leaves_though_its_park_returns_early() {
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2);
+    let builder = builder.keep_alive(Duration::from_millis(100));
+    let pool = builder.parker(|_| Early(ThreadPark::new())).build().unwrap();
+    let release = make_one_spare(&pool);
+    until_the_spare_thread_leaves(&pool, || ());
+    drop(release);
+}
+
+#[test]
+fn a_thread_in_its_stop_hook_counts_as_a_thread_of_the_pool() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let counter = starts.clone();
+    let (pool, is_stopping, release) =
+        stopping(|it| it.max_threads(2).on_thread_start(move |_| _ = counter.fetch_add(1, SeqCst)));
+    is_stopping.recv().unwrap();
+    let (unblock, blocks) = mpsc::channel::<()>();
+    let waits = pool.spawn(move || pool::blocking(|| blocks.recv().is_err()));
+    let other = pool.spawn(|| 7);
+    thread::sleep(Duration::from_millis(100));
+    let early = starts.load(SeqCst);
+    drop(release);
+    // Now a thread takes the place of the one that blocks.
+    assert_eq!(done(other), 7);
+    drop(unblock);
+    assert!(done(waits));
+    assert_eq!(early, 2, "three threads");
+}
+
+/// Futures yield for ever. Each of two threads has so many that no theft soon takes all.
+#[test]
+fn a_thread_whose_own_jobs_never_end_stops_if_enough_others_run() {
+    let pool = one_of_two();
+    let both = Arc::new(Meeting::default());
+    let polls = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let is_over = Arc::new(AtomicBool::new(false));
+    for blocks in [true, false] {
+        let (same, both) = (pool.clone(), both.clone());
+        let (polls, is_over) = (polls.clone(), is_over.clone());
+        let begins = move || {
+            if blocks {
+                pool::blocking(|| both.of(2));
+            } else {
+                both.of(2);
+            }
+            for _ in 0..500 {
+                let (polls, is_over) = (polls.clone(), is_over.clone());
+                let polled = move |_| {
+                    polls[pool::worker_index().unwrap()].fetch_add(1, SeqCst);
+                    is_over.load(SeqCst)
+                };
+                drop(same.spawn_future(yields(&Polls::default(), polled)));
+            }
+        };
+        pool.spawn_detached(begins).unwrap();
+    }
+    let counts = || polls.each_ref().map(|it| it.load(SeqCst));
+    let is_one = (0..20).any(|_| {
+        let before = counts();
+        thread::sleep(Duration::from_millis(500));
+        let after = counts();
+        (before[0] == after[0]) != (before[1] == after[1])
+    });
+    is_over.store(true, SeqCst);
+    pool.wait_idle().unwrap();
+    assert!(is_one, "two threads run in one place");
 }

@@ -7,9 +7,10 @@
 //!
 //! A worker that finds no job sleeps in `searchers`. If enough other workers run, it is *spare*: it
 //! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
-//! becomes spare first counts as resting, and then asks again whether enough others run. A worker
-//! that gives its place away first counts as not running, and then starts a thread or notifies a
-//! spare worker. So at least one of two such workers sees the other, and no place stays empty.
+//! becomes spare first counts as not running, and then asks again whether enough others run. A
+//! worker that gives its place away does the same, and then starts a thread or notifies a spare
+//! worker. Both write the one word `running`. So at least one of two such workers sees the other,
+//! and no place stays empty.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -34,14 +35,21 @@ pub struct Idle {
     /// jobs.
     pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
-    activity: CachePadded<AtomicU64>,
-    /// Active workers that run nothing: they block, or sleep in a wait.
-    aside: AtomicUsize,
+    counts: CachePadded<Counts>,
     /// How many workers sleep for `keep_alive`, and then go if there are too many.
     pub(crate) may_go: AtomicUsize,
     /// Notified when the last active worker rests, when a thread has gone, and when `MISSED` is
     /// set.
     pub(crate) quiet: EventCount,
+}
+
+/// The counts of workers, in one cache line since a worker that sleeps or wakes changes both.
+#[derive(Debug)]
+struct Counts {
+    activity: AtomicU64,
+    /// The active workers that run a job, or look for one. The others block, sleep in a wait, or
+    /// run their start or stop hook.
+    running: AtomicUsize,
 }
 
 /// How a sleep in a wait has ended.
@@ -62,8 +70,10 @@ impl Default for Idle {
             searchers: Searchers::new(),
             spares: Searchers::new(),
             dozers: CachePadded::new(Dozers::new()),
-            activity: CachePadded::new(AtomicU64::new(0)),
-            aside: AtomicUsize::new(0),
+            counts: CachePadded::new(Counts {
+                activity: AtomicU64::new(0),
+                running: AtomicUsize::new(0),
+            }),
             may_go: AtomicUsize::new(0),
             quiet: EventCount::new(),
         }
@@ -99,16 +109,16 @@ impl Idle {
         self.spares.notify_all();
     }
 
-    /// Counts one more active worker (I4).
+    /// Counts one more active worker (I4), which runs nothing yet.
     pub fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
-        self.activity.fetch_add(ACTIVE + AGAIN, order);
+        self.counts.activity.fetch_add(ACTIVE + AGAIN, order);
     }
 
-    /// Counts one active worker less (I4).
+    /// Counts one active worker less (I4). That worker no longer counts as running.
     pub(crate) fn rest(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
-        if (self.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
+        if (self.counts.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
             self.quiet.notify_all();
         }
     }
@@ -125,12 +135,14 @@ impl Idle {
     ) -> (Search<'a>, bool) {
         let may_go = timeout.is_some();
         self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
+        self.step_aside();
         self.rest();
         let _again = Finally(|| {
             self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
             self.activate();
+            self.step_back();
         });
-        // Asked only now, after `rest`: other workers might have decided at the same moment that
+        // Asked only now, after `step_aside`: other workers might have decided at the same moment that
         // they are not needed.
         if is_needed() {
             return (resting.cancel(), true);
@@ -140,28 +152,29 @@ impl Idle {
 
     /// Returns how many active workers run a job, or look for one.
     pub fn running(&self) -> usize {
-        // Relaxed, both: LOOK_AGAIN orders them against a thread that steps aside and then
-        // notifies.
-        let aside = self.aside.load(Relaxed);
-        (self.activity.load(Relaxed) as u32 as usize).saturating_sub(aside)
+        // Relaxed: LOOK_AGAIN orders it against a thread that steps aside and then notifies.
+        self.counts.running.load(Relaxed)
     }
 
-    /// Notes that an active worker runs nothing.
+    /// Counts one running worker less. That worker stays active, or is about to rest.
     pub fn step_aside(&self) {
-        self.aside.fetch_add(1, Relaxed); // Relaxed: as in `running`
+        self.counts.running.fetch_sub(1, Relaxed); // Relaxed: as in `running`
     }
 
-    pub(crate) fn step_back(&self) {
-        self.aside.fetch_sub(1, Relaxed); // Relaxed: as in `running`
+    /// Counts one more running worker. That worker is active.
+    pub fn step_back(&self) {
+        self.counts.running.fetch_add(1, Relaxed); // Relaxed: as in `running`
     }
 
     /// Sleeps until `is_over` returns true, `take` returns a job, or `work` returns a `true` in its
     /// pair. The first element says that there is other work. The second says that the thread must
     /// give its place away even without other work. Each sleep lasts at most `timeout`. The
-    /// argument of `is_over` tells whether the thread has slept.
+    /// argument of `is_over` tells whether the thread has slept. `counts` says whether the worker
+    /// counts as running. If so, it does not while it waits.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
+        counts: bool,
         timeout: Option<Duration>,
         is_over: impl Fn(bool) -> bool,
         work: impl Fn() -> (bool, bool),
@@ -178,8 +191,15 @@ impl Idle {
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
         };
         let (mut search, mut has_slept) = (self.searchers.search(), false);
-        self.step_aside();
-        let _back = Finally(|| self.step_back()); // `is_over` is the user's, and may panic
+        if counts {
+            self.step_aside();
+        }
+        // `is_over` is the user's, and may panic.
+        let _back = Finally(|| {
+            if counts {
+                self.step_back();
+            }
+        });
         let (waited, search) = loop {
             // A first look before `enter`, which can cost a system call. Often this look already
             // finds something.
@@ -206,8 +226,9 @@ impl Idle {
 
     /// Returns whether there was a moment at which no worker was active and the queues were empty.
     pub(crate) fn is_quiet(&self, is_nothing_queued: impl Fn() -> bool) -> bool {
-        let before = self.activity.load(RESTED.acquire());
-        before as u32 == 0 && is_nothing_queued() && self.activity.load(RESTED.acquire()) == before
+        let activity = &self.counts.activity;
+        let before = activity.load(RESTED.acquire());
+        before as u32 == 0 && is_nothing_queued() && activity.load(RESTED.acquire()) == before
     }
 }
 

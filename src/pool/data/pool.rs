@@ -48,7 +48,10 @@ pub(crate) struct Crew {
     /// How many threads have been started, and have been neither discharged nor removed from their
     /// seats.
     pub(crate) alive: usize,
-    /// How many of these block, or wait after they have given their places away.
+    /// How many threads have been discharged or removed from their seats, and have not yet ended
+    /// their stop hooks.
+    pub(crate) leaving: usize,
+    /// How many of the living threads block, or wait after they have given their places away.
     pub(crate) blocked: usize,
     /// How many threads are wanted, apart from those that count in `blocked`.
     pub(crate) target: usize,

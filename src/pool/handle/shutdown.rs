@@ -230,6 +230,7 @@ impl Pool {
             let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
             self.attention.fetch_or(CLOSED | discard, CALLED.release());
             self.idle.notify_all();
+            self.recall(); // the threads that have the waiting workers' places leave
             if how == Shutdown::Cancel {
                 self.discard();
                 self.end_futures();

@@ -73,8 +73,13 @@ impl Pool {
         Ok(())
     }
 
+    /// Starts the threads that an open pool lacks, or the one that a closing pool needs.
+    fn fill_or_start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
+        if crew.is_closing { Pool::start_for_rest(this, crew) } else { Pool::fill(this, crew) }
+    }
+
     fn may_start(&self, crew: &Crew) -> bool {
-        crew.alive < self.settings.max_threads && !self.settings.is_hosted
+        crew.alive + crew.leaving < self.settings.max_threads && !self.settings.is_hosted
     }
 
     /// Starts a thread. On an error the caller releases the lock and calls `give_up`.
@@ -116,7 +121,9 @@ impl Pool {
         this.idle.activate();
         this.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
         if is_guest {
+            // Under the lock, as in `unseat`: a worker that reads both counts sees both or neither.
             crew.guests += 1;
+            this.idle.step_back();
         } else {
             crew.alive += 1;
         }
@@ -175,6 +182,7 @@ impl Pool {
         let discharges = crew.is_too_large() && !crew.is_closing;
         if discharges {
             crew.alive -= 1;
+            crew.leaving += 1;
         }
         if crew.is_closing || !crew.is_too_large() {
             self.attention.fetch_and(!SURPLUS, Relaxed); // Relaxed: a hint
@@ -190,11 +198,7 @@ impl Pool {
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
         // An error is not passed on: the pool then runs with fewer threads.
-        let result = if crew.is_closing {
-            Pool::start_for_rest(this, &mut crew)
-        } else {
-            Pool::fill(this, &mut crew)
-        };
+        let result = Pool::fill_or_start_for_rest(this, &mut crew);
         this.mark_spare(&crew);
         // The threads of a closing pool leave when they find no job, so no worker can rely on them.
         let is_taken = !crew.is_closing && !crew.is_too_small();
@@ -211,11 +215,11 @@ impl Pool {
     }
 
     /// Wakes the workers that sleep because other workers had their places. Too few workers run
-    /// now, and perhaps only the sleepers can run the jobs.
+    /// now, or the pool closes, and perhaps only the sleepers can run the jobs.
     #[cold]
-    fn recall(&self) {
+    pub(crate) fn recall(&self) {
         self.registry.with(|seats| {
-            // Relaxed: written under the lock that the caller had.
+            // Relaxed: written under the lock that the caller had, before the pool was closing.
             let relying = seats.iter().filter(|it| it.relies_on_others.swap(false, Relaxed));
             relying.for_each(|it| it.bell.wake_by_ref());
         });
@@ -240,9 +244,10 @@ impl Pool {
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         // Relaxed: a hint, which is set whenever there can be too many workers.
         let attention = self.attention.load(Relaxed);
-        attention & SPARE != 0
-            && attention & CLOSED == 0
-            && self.idle.running() >= self.crew.lock().wanted() + others
+        attention & SPARE != 0 && attention & CLOSED == 0 && {
+            let crew = self.crew.lock();
+            self.idle.running() >= crew.wanted() + others
+        }
     }
 
     /// Notes whether a worker that has slept for `keep_alive` may go.
@@ -256,13 +261,15 @@ impl Pool {
     }
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. Returns `false` if the worker keeps its seat. Then it is no longer discharged. A
+    /// jobs to it. The worker then no longer counts as running, and another worker is notified.
+    /// Returns `false` if the worker keeps its seat. Then it is no longer discharged. A
     /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
     /// it too, since the other workers might have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
+            crew.leaving -= usize::from(is_discharged);
             if crew.is_too_large() {
                 this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
             }
@@ -271,27 +278,45 @@ impl Pool {
         }
         this.registry.remove(seat);
         crew.gone.add(&seat.counters);
+        this.idle.step_aside();
         if seat.is_guest {
             crew.guests -= 1;
         } else {
             crew.alive -= usize::from(!is_discharged);
+            crew.leaving += usize::from(!is_discharged);
         }
         // Another worker might have begun to block since this worker looked for a job, and rely on
         // it.
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
+        // This worker might have taken a notification that another worker needs. A guest takes its
+        // place along, and so needs no spare worker.
+        if seat.is_guest {
+            this.idle.notify_one();
+        } else {
+            this.idle.notify_of_place();
+        }
         true
     }
 
-    /// Frees the worker's index, after its stop hook has returned.
-    pub(crate) fn vacate(&self, seat: &Seat, is_discharged: bool) {
-        let mut crew = self.crew.lock();
+    /// Frees the worker's index, after its stop hook has returned. Starts a thread if the pool
+    /// lacks one and could not start it while this one counted.
+    pub(crate) fn vacate(this: &Arc<Self>, seat: &Seat, is_discharged: bool) {
+        let mut crew = this.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
             // Detaches the discharged thread. Otherwise its handle would stay until the pool closes.
             drop(crew.threads[seat.index].take());
         }
+        if seat.is_guest {
+            return;
+        }
+        crew.leaving -= 1;
+        // An error is not passed on, as in `begin_blocking`.
+        let result = Pool::fill_or_start_for_rest(this, &mut crew);
+        drop(crew);
+        this.give_up(&result);
     }
 
     /// Counts a thread as gone. The last thread of a closed pool tells the pool's end.

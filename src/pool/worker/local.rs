@@ -55,10 +55,14 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
+    /// Whether the start hook has returned. The worker has counted as running since.
+    pub(crate) has_begun: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.
     pub(crate) has_stepped_aside: Cell<bool>,
     pub(crate) is_discharged: Cell<bool>,
+    /// When the worker's `keep_alive` began, if that runs.
+    pub(crate) may_go_since: Cell<Option<Instant>>,
     pub(crate) busy_since: Cell<Instant>,
     /// Whether the worker's last sleep for lack of work was shorter than `SHORT_SLEEP`.
     pub(crate) slept_briefly: Cell<bool>,
@@ -90,6 +94,7 @@ impl Local {
     pub(crate) fn new(Vacancy { shared, seat, deque, yielded, bell }: Vacancy) -> Self {
         // Any seed but zero. The workers' seeds differ, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
+        let has_begun = Cell::new(seat.is_guest); // a guest has no start hook
         Local {
             shared,
             seat,
@@ -103,8 +108,10 @@ impl Local {
             depth: Cell::new(0),
             services: Cell::new(0),
             floor: Cell::new(None),
+            has_begun,
             has_stepped_aside: Cell::new(false),
             is_discharged: Cell::new(false),
+            may_go_since: Cell::new(None),
             busy_since: Cell::new(clock::now()),
             slept_briefly: Cell::new(false),
             runs_at_wake: Cell::new(u64::MAX),

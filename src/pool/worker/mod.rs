@@ -39,6 +39,7 @@ impl Local {
             depth::has_stack(settings.stack_size);
             gate::with_own(&local, || {
                 local.hook(&local.shared.settings.on_thread_start);
+                local.begin();
                 while let Err(payload) = thread::catch(|| local.serve()) {
                     local.has_run();
                     local.shared.report(payload);
@@ -147,7 +148,10 @@ impl Local {
                 return None;
             }
             // A worker that might be surplus checks that first, before it takes a job from the
-            // others.
+            // others. With jobs of its own it checks now and then, since these might never end.
+            if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
+                self.hand_own_over();
+            }
             if attention & SPARE == 0 || self.has_own() {
                 if let Some(job) = self.find() {
                     return Some(job);
@@ -207,7 +211,10 @@ impl Local {
         let shared = &*self.shared;
         // Read before the look, because an injector that is closed and empty stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        if !is_spare && shared.is_there_work() || self.is_called() {
+        // A spare worker leaves the jobs of an open pool to the others. They might have left a
+        // closed pool already (I2).
+        let may_run = !is_spare || attention & CLOSED != 0;
+        if may_run && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
             relax();
             return Some(search);
@@ -224,7 +231,11 @@ impl Local {
             return Some(search);
         }
         let since = self.note_end_of_work();
-        let timeout = (attention & SPARE != 0).then_some(shared.settings.keep_alive);
+        let may_go = is_spare || attention & SPARE != 0;
+        let timeout = may_go.then(|| self.time_left(since));
+        if !may_go {
+            self.may_go_since.set(None);
+        }
         let mut park = self.park.borrow_mut();
         let is_needed = || is_spare && !shared.run_enough(0);
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
@@ -243,10 +254,20 @@ impl Local {
         let (counters, now) = (&self.seat.counters, clock::now());
         if counters.runs() == self.runs_at_wake.get() {
             counters.was_noop();
+        } else {
+            self.may_go_since.set(None);
         }
         counters.was_busy(now.saturating_duration_since(self.busy_since.get()));
         counters.parked();
         now
+    }
+
+    /// Returns how much is left of `keep_alive`. It began with the first sleep with a timeout since
+    /// the worker's last job, so a wake-up without a job does not prolong it.
+    fn time_left(&self, now: Instant) -> Duration {
+        let since = self.may_go_since.get().unwrap_or(now);
+        self.may_go_since.set(Some(since));
+        self.shared.settings.keep_alive.saturating_sub(now.saturating_duration_since(since))
     }
 
     /// Notes and returns how long the worker has slept.
@@ -259,28 +280,42 @@ impl Local {
         slept
     }
 
-    /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has
-    /// left. No job is left behind (I2): the worker gives its jobs away, or it keeps its seat,
-    /// where other workers find them.
-    fn gets_up(&self) -> bool {
+    /// Gives the jobs of this worker's deques to the other workers, unless the pool is closed.
+    fn hand_own_over(&self) {
         while let Some(job) = self.pop_own() {
             if let Err(job) = self.shared.hand_over(job) {
                 self.deque.push(job);
                 break;
             }
         }
+    }
+
+    /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has
+    /// left. No job is left behind (I2): the worker gives its jobs away, or it keeps its seat,
+    /// where other workers find them.
+    fn gets_up(&self) -> bool {
+        self.hand_own_over();
         let gets_up = Pool::unseat(&self.shared, &self.seat, self.is_discharged.get());
         self.is_discharged.set(gets_up && self.is_discharged.get());
         gets_up
     }
 
+    /// Counts the worker as running from now on.
+    pub(crate) fn begin(&self) {
+        self.shared.idle.step_back();
+        self.has_begun.set(true);
+    }
+
+    /// Returns whether the worker counts as running.
+    pub(crate) fn counts(&self) -> bool {
+        self.has_begun.get() && !self.has_stepped_aside.get()
+    }
+
     /// Counts the worker, which has left its seat, as gone.
     pub(crate) fn depart(&self) {
-        let shared = &*self.shared;
-        shared.vacate(&self.seat, self.is_discharged.get());
+        let shared = &self.shared;
+        Pool::vacate(shared, &self.seat, self.is_discharged.get());
         shared.idle.rest();
-        // This worker might have taken a notification that another worker needs.
-        shared.idle.notify_of_place();
         shared.go();
     }
 
@@ -300,7 +335,9 @@ impl current::Ticket for Local {
         // In its stop hook the worker has no place.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
-            self.shared.idle.step_aside();
+            if self.has_begun.get() {
+                self.shared.idle.step_aside();
+            }
             Pool::begin_blocking(&self.shared, &self.seat);
             self.has_stepped_aside.set(true);
         }
@@ -309,7 +346,9 @@ impl current::Ticket for Local {
     fn step_back(&self) {
         if self.has_stepped_aside.take() {
             self.shared.end_blocking(&self.seat);
-            self.shared.idle.step_back();
+            if self.has_begun.get() {
+                self.shared.idle.step_back();
+            }
         }
     }
 }

@@ -162,7 +162,8 @@ impl Local {
         let idle = &self.shared.idle;
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), current::has_ticket());
-        match idle.wait(&mut *bell, timeout, &is_over, work, || self.leapfrog(wait, true, true)) {
+        let take = || self.leapfrog(wait, true, true);
+        match idle.wait(&mut *bell, self.counts(), timeout, &is_over, work, take) {
             Waited::Over => return,
             Waited::Helps(job) => {
                 drop(bell);
