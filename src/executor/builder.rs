@@ -3,9 +3,9 @@
 //! waits for the group may run the task.
 
 use super::{Executor, Futures, Reason, Rejected};
-use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Mutex, TakeOnce};
+use crate::sync::{Unwatched, thread};
 use crate::task::{self, AnyTask, CancelLink, CancelToken, CancelledBy, Cause, Flow, Job};
 use crate::task::{JoinHandle, NewFuture, TaskGroup, TaskSettings};
 use alloc::boxed::Box;
@@ -296,7 +296,8 @@ impl<'a> TaskBuilder<'a> {
         let Err(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
         let value = ours.take().expect("a refused task has not run");
         handle.any().hand_back();
-        drop(job);
+        // A panic of the snapshot's destructor must not take the value from the caller.
+        thread::completes(|| drop(job));
         Err((value, reason))
     }
 
