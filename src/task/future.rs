@@ -288,5 +288,7 @@ where
             // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
+        // If the future ended while it was being linked to its token, it is still linked.
+        self.enrollment.unlink();
     }
 }

@@ -2,10 +2,15 @@
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
-use filch::executor::{Futures, Reason, Rejected, TaskBuilder};
+use crate::common::scaled;
+use crate::common::waiting::ended;
+use crate::futures_meet::sleeps;
+use filch::executor::{Futures, Inline, Reason, Rejected, TaskBuilder};
 use filch::task::{CancelToken, ContextFlow, Flow};
 use filch::{Executor, FairScheduler, Job, ThreadPool};
 use std::num::NonZeroUsize;
+use std::sync::Barrier;
+use std::thread;
 
 /// A context whose snapshots panic when they are dropped outside a task.
 struct Explosive;
@@ -88,4 +93,47 @@ fn a_refused_task_comes_back_though_its_snapshot_panics() {
     }
     // The executor's end reaches no future that is gone.
     end.cancel();
+}
+
+/// A token does not keep a future alive, or a queue would wait for ever for a future that no waker
+/// refers to.
+#[test]
+fn a_token_keeps_no_future_that_no_waker_refers_to() {
+    let token = CancelToken::new();
+    let queue = FairScheduler::over(Inline).queue("q").build().unwrap();
+    let executors: [&dyn Executor; 2] = [&Inline, &queue];
+    for executor in executors {
+        let (sleeping, dropped) = sleeps();
+        let handle = TaskBuilder::on(executor).token(&token).spawn_future(sleeping);
+        assert!(dropped.try_recv().is_err());
+        drop(handle);
+        assert!(dropped.try_recv().is_ok());
+    }
+    queue.wait_idle().unwrap();
+    assert!(format!("{token:?}").contains("listeners: 0"), "{token:?}");
+    // With its handle, a future still hears of the token.
+    let (sleeping, dropped) = sleeps();
+    let handle = queue.task().token(&token).spawn_future(sleeping);
+    token.cancel_with("enough");
+    assert!(dropped.try_recv().is_ok());
+    assert_eq!(ended(handle).unwrap_err().reason(), Some("enough"));
+}
+
+/// The last waker and the canceller of the token come at once.
+#[test]
+fn a_token_and_the_last_waker_drop_a_future_once() {
+    for _ in 0..scaled(2000) {
+        let (token, start) = (CancelToken::new(), Barrier::new(2));
+        let (sleeping, dropped) = sleeps();
+        let handle = TaskBuilder::on(&Inline).token(&token).spawn_future(sleeping);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                token.cancel();
+            });
+            start.wait();
+            drop(handle);
+        });
+        assert_eq!((dropped.try_iter().count(), dropped.recv().is_err()), (1, true));
+    }
 }
