@@ -5,11 +5,12 @@ use crate::common::closures::keep_quiet;
 use crate::common::scaled;
 use crate::common::waiting::ended;
 use crate::futures_meet::sleeps;
-use filch::executor::{Futures, Inline, Reason, Rejected, TaskBuilder};
+use filch::executor::{Futures, Inline, Reason, Rejected, TaskBuilder, from_fn};
 use filch::task::{CancelToken, ContextFlow, Flow};
 use filch::{Executor, FairScheduler, Job, ThreadPool};
 use std::num::NonZeroUsize;
-use std::sync::Barrier;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 /// A context whose snapshots panic when they are dropped outside a task.
@@ -136,4 +137,42 @@ fn a_token_and_the_last_waker_drop_a_future_once() {
         });
         assert_eq!((dropped.try_iter().count(), dropped.recv().is_err()), (1, true));
     }
+}
+
+/// A canceller that comes between the acceptance and the return of a spawn has dropped the closure
+/// when it returns. So has a spawn whose token is cancelled already, and whose closure panics then.
+#[test]
+fn try_spawn_keeps_no_closure_past_a_cancellation() {
+    keep_quiet(&["expected"]);
+    let (token, alive) = (CancelToken::new(), Arc::new(()));
+    let (canceller, seen, jobs) = (token.clone(), Arc::downgrade(&alive), Mutex::new(Vec::new()));
+    let accepts = from_fn(1, move |job| {
+        jobs.lock().unwrap().push(job);
+        canceller.cancel();
+        assert_eq!(seen.strong_count(), 0);
+        Ok(())
+    });
+    let task = TaskBuilder::on(&accepts).token(&token);
+    assert!(ended(task.try_spawn(move || drop(alive)).unwrap()).unwrap_err().is_cancelled());
+
+    let executor = Arc::new(Inline);
+    let queue = FairScheduler::over(Arc::clone(&executor)).queue("q").build().unwrap();
+    let bomb = Bomb;
+    let spawn = || drop(queue.task().token(&token).try_spawn(move || drop(bomb)));
+    assert!(catch_unwind(AssertUnwindSafe(spawn)).is_err());
+    drop(queue);
+    assert_eq!(Arc::strong_count(&executor), 1, "a handle leaks");
+}
+
+/// The closure of a refused task that was cancelled meanwhile is gone; the handle says so.
+#[test]
+fn a_refused_closure_that_was_cancelled_does_not_come_back() {
+    let token = CancelToken::new();
+    let canceller = token.clone();
+    let refuses = from_fn(1, move |job| {
+        canceller.cancel();
+        Err(Rejected { item: job, reason: Reason::Full })
+    });
+    let task = TaskBuilder::on(&refuses).token(&token);
+    assert!(ended(task.try_spawn(|| ()).unwrap()).unwrap_err().is_cancelled());
 }
