@@ -3,9 +3,9 @@
 //! waits for the group may run the task.
 
 use super::{Executor, Futures, Reason, Rejected};
-use crate::sync::Unwatched;
 use crate::sync::clock::Instant;
 use crate::sync::lock::{Mutex, TakeOnce};
+use crate::sync::{Unwatched, thread};
 use crate::task::{self, AnyTask, CancelLink, CancelToken, CancelledBy, Cause, Flow, Job};
 use crate::task::{JoinHandle, NewFuture, TaskGroup, TaskSettings};
 use alloc::boxed::Box;
@@ -210,7 +210,8 @@ impl<'a> TaskBuilder<'a> {
     /// - when it is ready: by the thread that polls it, before the handle reports the result;
     /// - when the handle, a token, its queue or the executor cancels it: at once, by the thread
     ///   that cancels. During a poll, the polling thread drops it after that poll;
-    /// - when no waker and no handle is left: by the thread that drops the last of them.
+    /// - when no waker and no handle is left: by the thread that drops the last of them. A token
+    ///   does not keep the future.
     ///
     /// If the future's destructor panics, the panic continues in the thread that cancels the
     /// future. If the executor refuses the future, the handle reports the
@@ -288,15 +289,18 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce(V) -> T + Send + 'static,
     {
-        // Shared, so that this call can take the value back. A refused task does not begin.
-        let ours = TakeOnce::new(value);
-        let theirs = ours.clone();
+        // Shared, so that this call can take the value back. A refused task does not begin. This
+        // call does not keep the value, because a canceller must have dropped it.
+        let theirs = TakeOnce::new(value);
+        let ours = theirs.weak();
         let (rejected, handle) =
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
         let Err(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
-        let value = ours.take().expect("a refused task has not run");
+        // There is none if the task was cancelled before it was refused.
+        let Some(value) = ours.take() else { return Ok(handle) };
         handle.any().hand_back();
-        drop(job);
+        // A panic of the snapshot's destructor must not take the value from the caller.
+        thread::completes(|| drop(job));
         Err((value, reason))
     }
 

@@ -199,8 +199,9 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
                 task.try_apply(input, move |input| function(input, &token))
             }
             Function::Async(function) => {
-                let ours = TakeOnce::new(input);
-                let theirs = ours.clone();
+                // Weak, as in `try_apply`.
+                let theirs = TakeOnce::new(input);
+                let ours = theirs.weak();
                 let spawned = task.try_spawn_future(async move {
                     let input = theirs.take().expect("a refused future is not polled");
                     function(input, token).await

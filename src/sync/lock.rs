@@ -9,7 +9,7 @@ use super::checker::sync as from;
 #[cfg(not(any(loom, shuttle)))]
 use std::sync as from;
 use std::sync::Arc as Unwatched;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, Weak};
 
 pub(crate) use from::MutexGuard;
 
@@ -41,6 +41,19 @@ impl<T> TakeOnce<T> {
 
     pub(crate) fn take(&self) -> Option<T> {
         self.0.lock().take()
+    }
+
+    /// Returns a way to take the value that does not keep it.
+    pub(crate) fn weak(&self) -> WeakTakeOnce<T> {
+        WeakTakeOnce(Unwatched::downgrade(&self.0))
+    }
+}
+
+pub(crate) struct WeakTakeOnce<T>(Weak<Mutex<Option<T>>>);
+
+impl<T> WeakTakeOnce<T> {
+    pub(crate) fn take(&self) -> Option<T> {
+        TakeOnce(self.0.upgrade()?).take()
     }
 }
 

@@ -4,13 +4,12 @@
 use super::CANCELLED;
 use super::any::AnyTask;
 use super::error::{CancelledBy, Cause, JoinError};
+use super::living::WeakTask;
 use super::slots::Slots;
 use crate::sync::lock::Mutex;
 use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
 use alloc::vec::Vec;
-use core::future::Future;
-use core::pin::Pin;
-use core::task::{Context, Poll, Waker};
+use core::task::Waker;
 use core::{fmt, mem};
 
 /// Tells tasks and listeners that their work is no longer wanted, and why.
@@ -65,6 +64,8 @@ enum Fate {
 enum Listener {
     Token(Arc<TokenState>),
     Task(AnyTask),
+    /// A future, which the token does not keep alive.
+    Future(WeakTask),
     Waker(Waker),
 }
 
@@ -221,25 +222,6 @@ impl CancelToken {
         }
     }
 
-    /// Returns a future that is ready when the token is cancelled.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::future::Future;
-    /// use std::pin::pin;
-    /// use std::task::{Context, Poll, Waker};
-    ///
-    /// let token = filch::task::CancelToken::new();
-    /// let (mut cancelled, mut context) = (pin!(token.cancelled()), Context::from_waker(Waker::noop()));
-    /// assert_eq!(cancelled.as_mut().poll(&mut context), Poll::Pending);
-    /// token.cancel();
-    /// assert_eq!(cancelled.as_mut().poll(&mut context), Poll::Ready(()));
-    /// ```
-    pub fn cancelled(&self) -> Cancelled {
-        Cancelled { token: self.clone(), link: None }
-    }
-
     /// Registers a waker, to be woken when the token is cancelled. If the token is cancelled
     /// already, returns the reason as an error.
     pub(crate) fn link_waker(&self, waker: Waker) -> Result<CancelLink, Option<Text>> {
@@ -249,6 +231,11 @@ impl CancelToken {
     /// Registers a task, to be cancelled with the token. The error is that of `link_waker`.
     pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
+    }
+
+    /// Registers a future, as `link` does. The future drops the link before it is freed.
+    pub(super) fn link_future(&self, future: WeakTask) -> Result<CancelLink, Option<Text>> {
+        self.add(Listener::Future(future))
     }
 
     fn add(&self, listener: Listener) -> Result<CancelLink, Option<Text>> {
@@ -291,29 +278,35 @@ impl TokenState {
     /// cancelled before.
     fn close(&self, reason: Option<&Text>) -> Option<Vec<Listener>> {
         let mut fate = self.fate.lock();
-        if matches!(*fate, Fate::Cancelled(_)) {
-            return None;
-        }
-        let open = mem::replace(&mut *fate, Fate::Cancelled(reason.cloned()));
+        let Fate::Open(listeners) = &mut *fate else { return None };
+        let listeners = mem::take(listeners).into_items().into_iter();
+        // Under the lock, which keeps the futures from being freed.
+        let listeners = listeners.filter_map(Listener::upgrade).collect();
+        *fate = Fate::Cancelled(reason.cloned());
         self.is_cancelled.store(true, CANCELLED.release());
-        drop(fate);
-        match open {
-            Fate::Open(listeners) => Some(listeners.into_items()),
-            Fate::Cancelled(_) => None,
-        }
+        Some(listeners)
     }
 }
 
 impl Listener {
+    /// Keeps a future alive, unless it is about to be freed.
+    fn upgrade(self) -> Option<Self> {
+        match self {
+            Listener::Future(future) => future.upgrade().map(Listener::Task),
+            other => Some(other),
+        }
+    }
+
     /// Tells the listener. The caller holds no lock, because a waker might be the user's, or take
     /// locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {
-            Listener::Token(child) => _ = child.close(reason),
             Listener::Task(task) => {
                 _ = task.cancel(Cause::Cancelled(CancelledBy::Token, reason.cloned()));
             }
             Listener::Waker(waker) => waker.wake(),
+            // `close` and `cancel` have replaced these.
+            Listener::Token(_) | Listener::Future(_) => {}
         }
     }
 }
@@ -350,28 +343,6 @@ impl Drop for Node {
     }
 }
 
-/// The future of [`CancelToken::cancelled`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Cancelled {
-    token: CancelToken,
-    link: Option<CancelLink>,
-}
-
-impl Future for Cancelled {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.link = None;
-        match self.token.link_waker(context.waker().clone()) {
-            Ok(link) => {
-                self.link = Some(link);
-                Poll::Pending
-            }
-            Err(_) => Poll::Ready(()),
-        }
-    }
-}
-
 impl Default for CancelToken {
     fn default() -> Self {
         CancelToken::new()
@@ -388,11 +359,5 @@ impl fmt::Debug for CancelToken {
             .field("is_cancelled", &self.is_cancelled())
             .field("listeners", &listeners)
             .finish()
-    }
-}
-
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled").field("token", &self.token).finish_non_exhaustive()
     }
 }

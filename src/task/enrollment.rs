@@ -5,6 +5,7 @@ use super::any::{AnyTask, Common, Count, Counted, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
 use super::error::{CancelledBy, Cause, Reason};
 use super::job::Job;
+use super::living::WeakTask;
 use super::polling::Polling;
 use super::state::{Ended, OwnWake, Rest};
 use crate::sync::lock::Mutex;
@@ -79,7 +80,7 @@ impl Enrollment {
             self.enroll(this).map_err(|_| None)?;
         }
         if let Some(token) = token {
-            let link = token.link(any(this));
+            let link = token.link_future(WeakTask(NonNull::from(this)));
             let by_token = |reason| Some(Cause::Cancelled(CancelledBy::Token, reason));
             *self.link.lock() = Some(link.map_err(by_token)?);
         }
@@ -155,11 +156,16 @@ impl Enrollment {
         if index != NOWHERE {
             self.polling.living().remove(index);
         }
+        self.unlink();
+        (!was_kept, task.count(count, how, has_job))
+    }
+
+    /// Takes the future off its token.
+    pub(super) fn unlink(&self) {
         if self.has_token {
             let link = self.link.lock().take();
             drop(link);
         }
-        (!was_kept, task.count(count, how, has_job))
     }
 
     /// Tells the executor that the future has ended.

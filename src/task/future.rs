@@ -59,6 +59,8 @@ impl NewFuture<'_> {
             Ok(number) => number,
             Err(reason) => {
                 drop(member.map(|it| it.cancelled(None)));
+                // A panic of the snapshot's destructor must not take the future from the caller.
+                thread::completes(|| drop(context));
                 return Err((future, reason));
             }
         };
@@ -99,11 +101,14 @@ where
         }
         // SAFETY: I9 — this call has just claimed the future, which was never polled, so it may be
         // moved.
-        let Body { future, member, .. } = unsafe { self.body.take() };
+        let Body { future, context, member, .. } = unsafe { self.body.take() };
         let cause = Cause::Refused(reason);
         let (_, _counted) = self.enrollment.leave(&self.core, None, Ended::Cancelled, false);
         drop(member.map(|it| it.cancelled(None)));
         self.core.finish(Err(JoinError::dropped(cause)));
+        // Last, because the destructor is the user's. Its panic must not take the future from the
+        // caller.
+        thread::completes(|| drop(context));
         Some(future)
     }
 
@@ -283,5 +288,7 @@ where
             // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
+        // If the future ended while it was being linked to its token, it is still linked.
+        self.enrollment.unlink();
     }
 }

@@ -26,12 +26,12 @@ enum Roll {
     Closed(Cause),
 }
 
-/// A pointer that does not keep the future alive. The future takes itself off the roll, under the
-/// lock, before it is freed (I4).
-struct WeakTask(NonNull<dyn Unfinished>);
+/// A pointer that does not keep the future alive. It lies in a list under a lock: the roll, or the
+/// listeners of a token. The future takes it off, under the lock, before the future is freed (I4).
+pub(super) struct WeakTask(pub(super) NonNull<dyn Unfinished>);
 
-// SAFETY: I4 — the pointer is used only under the lock, where the task is there, and the task is
-// `Sync`.
+// SAFETY: I4 — the pointer is used only under the list's lock, where the task is there, and the
+// task is `Sync`.
 unsafe impl Send for WeakTask {}
 
 impl Default for Roll {
@@ -89,9 +89,9 @@ impl Living {
 
 impl WeakTask {
     /// Returns the task, unless it is about to be freed. The caller holds the lock.
-    fn upgrade(self) -> Option<AnyTask> {
-        // SAFETY: I4 — a future on the roll takes itself off under the lock before it is freed. The
-        // caller has held the lock since it took this pointer from the roll.
+    pub(super) fn upgrade(self) -> Option<AnyTask> {
+        // SAFETY: I4 — the future takes this pointer off its list under the lock before it is
+        // freed. The caller has held the lock since it took the pointer from the list.
         let task = unsafe { self.0.as_ref() }.common();
         task.watch.used();
         task.state.try_refer().then(|| AnyTask(Reference(self.0)))

@@ -62,6 +62,7 @@
 pub(crate) mod any;
 mod awaited;
 mod cancel;
+mod cancelled;
 mod cell;
 mod closure;
 mod context;
@@ -89,7 +90,8 @@ mod waker;
 pub(crate) use any::{AnyTask, Gate, Limited, Polled};
 pub(crate) use awaited::{OnStack, StackKind};
 pub(crate) use cancel::CancelLink;
-pub use cancel::{CancelToken, Cancelled};
+pub use cancel::CancelToken;
+pub use cancelled::Cancelled;
 pub(crate) use closure::{TaskSettings, task_of};
 pub(crate) use context::Captured;
 pub use context::{ContextFlow, Flow};

@@ -5,6 +5,7 @@
 mod common;
 mod depth;
 mod drains;
+mod dropped;
 mod futures;
 mod futures_end;
 mod futures_meet;

@@ -1,0 +1,178 @@
+//! Destructors of the user's that panic, or that run late: of snapshots, closures and outputs.
+
+use crate::common::bomb::Bomb;
+use crate::common::closures::keep_quiet;
+use crate::common::scaled;
+use crate::common::waiting::ended;
+use crate::futures_meet::sleeps;
+use filch::executor::{Futures, Inline, Reason, Rejected, TaskBuilder, from_fn};
+use filch::task::{CancelToken, ContextFlow, Flow};
+use filch::{Executor, FairScheduler, Job, ThreadPool};
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+/// A context whose snapshots panic when they are dropped outside a task.
+struct Explosive;
+
+struct Explodes(#[allow(dead_code)] Bomb);
+
+impl Clone for Explodes {
+    fn clone(&self) -> Self {
+        Explodes(Bomb)
+    }
+}
+
+impl ContextFlow for Explosive {
+    type Snapshot = Explodes;
+
+    fn capture(&self) -> Explodes {
+        Explodes(Bomb)
+    }
+
+    fn enter<R>(snapshot: Explodes, run: impl FnOnce() -> R) -> R {
+        std::mem::forget(snapshot);
+        run()
+    }
+}
+
+/// Refuses every job, and has ended when the token says so.
+#[derive(Clone)]
+struct Full(CancelToken);
+
+impl Executor for Full {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        Err(Rejected { item: job, reason: Reason::Full })
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.0.clone())
+    }
+}
+
+/// Has one roll for its futures.
+struct FullWithRoll(Futures);
+
+impl Executor for FullWithRoll {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        Err(Rejected { item: job, reason: Reason::Full })
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(self.0.clone())
+    }
+}
+
+/// The future or the closure is the caller's again, whatever the destructor of its snapshot does.
+/// If that destructor ends the spawn, the roll keeps a pointer to the freed future.
+#[test]
+fn a_refused_task_comes_back_though_its_snapshot_panics() {
+    keep_quiet(&["expected"]);
+    let (end, flow) = (CancelToken::new(), Flow::new(Explosive));
+    let full = FullWithRoll(Futures::over(Full(end.clone())));
+    let ended = FullWithRoll(Futures::over(Full(CancelToken::new())));
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let closed = fair.queue("closed").build().unwrap();
+    closed.close();
+    let executors: [(&dyn Executor, Reason); 3] =
+        [(&full, Reason::Full), (&ended, Reason::Full), (&closed, Reason::Closed)];
+    for (executor, reason) in executors {
+        let task = TaskBuilder::on(executor).context(&flow);
+        let refused = task.try_spawn_future(async { 7 }).unwrap_err();
+        assert_eq!(refused.reason, reason);
+        let refused = task.try_spawn(|| 7).unwrap_err();
+        assert_eq!(((refused.item)(), refused.reason), (7, reason));
+    }
+    // The executor's end reaches no future that is gone.
+    end.cancel();
+}
+
+/// A token does not keep a future alive, or a queue would wait for ever for a future that no waker
+/// refers to.
+#[test]
+fn a_token_keeps_no_future_that_no_waker_refers_to() {
+    let token = CancelToken::new();
+    let queue = FairScheduler::over(Inline).queue("q").build().unwrap();
+    let executors: [&dyn Executor; 2] = [&Inline, &queue];
+    for executor in executors {
+        let (sleeping, dropped) = sleeps();
+        let handle = TaskBuilder::on(executor).token(&token).spawn_future(sleeping);
+        assert!(dropped.try_recv().is_err());
+        drop(handle);
+        assert!(dropped.try_recv().is_ok());
+    }
+    queue.wait_idle().unwrap();
+    assert!(format!("{token:?}").contains("listeners: 0"), "{token:?}");
+    // With its handle, a future still hears of the token.
+    let (sleeping, dropped) = sleeps();
+    let handle = queue.task().token(&token).spawn_future(sleeping);
+    token.cancel_with("enough");
+    assert!(dropped.try_recv().is_ok());
+    assert_eq!(ended(handle).unwrap_err().reason(), Some("enough"));
+}
+
+/// The last waker and the canceller of the token come at once.
+#[test]
+fn a_token_and_the_last_waker_drop_a_future_once() {
+    for _ in 0..scaled(2000) {
+        let (token, start) = (CancelToken::new(), Barrier::new(2));
+        let (sleeping, dropped) = sleeps();
+        let handle = TaskBuilder::on(&Inline).token(&token).spawn_future(sleeping);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                token.cancel();
+            });
+            start.wait();
+            drop(handle);
+        });
+        assert_eq!((dropped.try_iter().count(), dropped.recv().is_err()), (1, true));
+    }
+}
+
+/// A canceller that comes between the acceptance and the return of a spawn has dropped the closure
+/// when it returns. So has a spawn whose token is cancelled already, and whose closure panics then.
+#[test]
+fn try_spawn_keeps_no_closure_past_a_cancellation() {
+    keep_quiet(&["expected"]);
+    let (token, alive) = (CancelToken::new(), Arc::new(()));
+    let (canceller, seen, jobs) = (token.clone(), Arc::downgrade(&alive), Mutex::new(Vec::new()));
+    let accepts = from_fn(1, move |job| {
+        jobs.lock().unwrap().push(job);
+        canceller.cancel();
+        assert_eq!(seen.strong_count(), 0);
+        Ok(())
+    });
+    let task = TaskBuilder::on(&accepts).token(&token);
+    assert!(ended(task.try_spawn(move || drop(alive)).unwrap()).unwrap_err().is_cancelled());
+
+    let executor = Arc::new(Inline);
+    let queue = FairScheduler::over(Arc::clone(&executor)).queue("q").build().unwrap();
+    let bomb = Bomb;
+    let spawn = || drop(queue.task().token(&token).try_spawn(move || drop(bomb)));
+    assert!(catch_unwind(AssertUnwindSafe(spawn)).is_err());
+    drop(queue);
+    assert_eq!(Arc::strong_count(&executor), 1, "a handle leaks");
+}
+
+/// The closure of a refused task that was cancelled meanwhile is gone; the handle says so.
+#[test]
+fn a_refused_closure_that_was_cancelled_does_not_come_back() {
+    let token = CancelToken::new();
+    let canceller = token.clone();
+    let refuses = from_fn(1, move |job| {
+        canceller.cancel();
+        Err(Rejected { item: job, reason: Reason::Full })
+    });
+    let task = TaskBuilder::on(&refuses).token(&token);
+    assert!(ended(task.try_spawn(|| ()).unwrap()).unwrap_err().is_cancelled());
+}
