@@ -67,7 +67,10 @@ impl Work {
     /// the deadline itself.
     fn run_in_time(self) -> Result<Output, Problem> {
         match self.deadline {
-            Some(deadline) if deadline <= Instant::now() => Err(Problem::expired()),
+            Some(deadline) if deadline <= Instant::now() => {
+                self.counted.account().counts.expired.fetch_add(1, Relaxed);
+                Err(Problem::expired())
+            }
             _ => self.run(),
         }
     }

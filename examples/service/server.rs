@@ -86,7 +86,7 @@ pub struct Sums {
     pub accepted: u64,
     /// Requests whose computation began and ended.
     pub completed: u64,
-    /// Requests that expired, and whose client was told so. Without queues they are `cancelled`.
+    /// Requests that expired. With queues, only those whose client was told so.
     pub expired: u64,
     /// Other requests that were dropped before they began: the client had gone, or the server
     /// stopped.

@@ -1,6 +1,7 @@
 //! The part of a task's allocation that closures and futures share.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
+use super::current;
 use super::error::JoinError;
 use super::id::ExecutorId;
 use super::membership::Membership;
@@ -10,7 +11,7 @@ use crate::sync::place::{Place, Watch};
 use crate::sync::thread;
 use core::mem;
 use core::ops::Deref;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::task::Waker;
 
 /// The part of a task that does not depend on its closure.
@@ -78,6 +79,15 @@ impl<T> TaskCore<T> {
         count: Count<'_>,
     ) {
         match result {
+            Ok(value) if self.is_unheld() => match self.drop_output(value, member.as_ref()) {
+                Ok(()) => {
+                    let counted = self.count(count, Ended::Returned, true);
+                    drop(member.map(Membership::returned));
+                    self.state.finish();
+                    drop(counted);
+                }
+                Err(error) => self.panicked(error, member, count),
+            },
             Ok(value) => {
                 let _counted = self.count(count, Ended::Returned, true);
                 // The membership ends here: after the queue has got room for another task, and
@@ -87,6 +97,23 @@ impl<T> TaskCore<T> {
             }
             Err(payload) => self.panicked(JoinError::panic(payload), member, count),
         }
+    }
+
+    /// Returns whether the task must drop its output, because there is no handle to take it.
+    #[inline(always)]
+    pub(super) fn is_unheld(&self) -> bool {
+        mem::needs_drop::<T>() && !self.state.is_held()
+    }
+
+    /// Drops the output as a part of the task. So a panic of the output's destructor is the task's.
+    pub(super) fn drop_output(
+        &self,
+        value: T,
+        member: Option<&Membership>,
+    ) -> Result<(), JoinError> {
+        let group = member.map_or(ptr::null(), Membership::group);
+        let drop = || thread::catch(|| drop(value));
+        current::during(self.home, &self.state, group, drop).map_err(JoinError::panic)
     }
 
     #[cold]
@@ -118,7 +145,9 @@ impl<T> TaskCore<T> {
             // above.
             let result = unsafe { self.result.take() };
             match result {
-                Ok(result) => drop(result),
+                // The handle went while the task ended, and the task's queue and group know the
+                // end by now. So a panic of the destructor changes nothing.
+                Ok(result) => _ = thread::completes(|| drop(result)),
                 Err(error) => error.resume(),
             }
         }

@@ -187,6 +187,12 @@ where
         // A panic of the destructor is dropped: the panic hook has printed its message, and the
         // future has its output.
         let _ = dropped.map_err(thread::forget_if_it_panics);
+        let result = match result {
+            Ok(output) if self.core.is_unheld() => {
+                self.core.drop_output(output, member.as_ref()).map(|()| None)
+            }
+            result => result.map(Some),
+        };
         let (is_out, _counted) = self.enrollment.leave(&self.core, count, Ended::of(&result), true);
         let result = match member {
             Some(member) => member.end(result),
@@ -196,15 +202,18 @@ where
         false
     }
 
-    /// Stores the result, tells the handle, and calls [`Polling::ended`] if `is_out`, the answer of
+    /// Stores the result, unless it was dropped, tells the handle, and calls [`Polling::ended`] if `is_out`, the answer of
     /// `Enrollment::leave`, says so. If any of these panics, returns the payload of the first
     /// panic.
     fn tell(
         &self,
-        result: Result<F::Output, JoinError>,
+        result: Result<Option<F::Output>, JoinError>,
         is_out: bool,
     ) -> Result<(), thread::Payload> {
-        let told = thread::catch(|| self.core.finish(result));
+        let told = thread::catch(|| match result.transpose() {
+            Some(result) => self.core.finish(result),
+            None => _ = self.core.state.finish(),
+        });
         if is_out {
             let ended = thread::catch(|| self.enrollment.ended());
             return thread::catch(|| go_on(told, ended));

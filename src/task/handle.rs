@@ -22,7 +22,8 @@ use core::time::Duration;
 /// is done, and `.await` suspends a future until then.
 ///
 /// Dropping the handle detaches the task, which still runs. But a detached future that sleeps is
-/// dropped with its last waker.
+/// dropped with its last waker. A detached task drops its output, and has panicked if the output's
+/// destructor panics.
 ///
 /// # Waiting on a worker
 ///

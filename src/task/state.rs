@@ -272,6 +272,10 @@ impl State {
         self.0.load(Relaxed) & ASKED != 0
     }
 
+    pub(super) fn is_held(&self) -> bool {
+        self.0.load(Relaxed) & HELD != 0
+    }
+
     /// Notes that the result is there. The claimer calls it, once.
     #[inline]
     pub(super) fn finish(&self) -> Finished {

@@ -65,6 +65,20 @@ fn a_queue_is_idle_when_the_handles_say_so() {
     }
 }
 
+/// However many tombstones come before the task.
+#[test]
+fn with_a_quantum_of_zero_each_lease_runs_a_task() {
+    let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
+    let queue = fair.queue("q").paused().build().unwrap();
+    (0..10_000).for_each(|_| assert_eq!(queue.spawn(|| ()).cancel(), Cancel::Dequeued));
+    let task = queue.spawn(|| ());
+    queue.resume();
+    done(task);
+    queue.wait_idle().unwrap();
+    let metrics = queue.metrics();
+    assert_eq!((metrics.tombstones, metrics.completed, metrics.leases), (10_000, 1, 1));
+}
+
 /// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound
 /// is one of memory, too.
 #[test]

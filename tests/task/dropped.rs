@@ -3,14 +3,14 @@
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::scaled;
-use crate::common::waiting::ended;
+use crate::common::waiting::{done, ended};
 use crate::futures_meet::sleeps;
 use filch::executor::{Futures, Inline, Reason, Rejected, TaskBuilder, from_fn};
-use filch::task::{CancelToken, ContextFlow, Flow};
+use filch::task::{CancelToken, ContextFlow, Flow, TaskGroup};
 use filch::{Executor, FairScheduler, Job, ThreadPool};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 
 /// A context whose snapshots panic when they are dropped outside a task.
@@ -175,4 +175,40 @@ fn a_refused_closure_that_was_cancelled_does_not_come_back() {
     });
     let task = TaskBuilder::on(&refuses).token(&token);
     assert!(ended(task.try_spawn(|| ()).unwrap()).unwrap_err().is_cancelled());
+}
+
+/// Every kind of queue, each group and each pool says so. A group gets the payload, and then the
+/// task counts as one with a handle.
+#[test]
+fn a_detached_task_whose_output_panics_has_panicked() {
+    keep_quiet(&["expected"]);
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let pool = ThreadPool::new(1).unwrap();
+    for case in 0..8 {
+        let [has_room, is_future, is_member] = [1, 2, 4].map(|bit| case & bit != 0);
+        let builder = fair.queue("q").paused();
+        let queue = if has_room { builder } else { builder.capacity(8) }.build().unwrap();
+        let group = TaskGroup::new();
+        let (begin, begins) = mpsc::channel::<()>();
+        let blocks = pool.spawn(move || begins.recv());
+        let before = pool.metrics().panic_count;
+        for executor in [&queue as &dyn Executor, &pool] {
+            let task = TaskBuilder::on(executor).without_context();
+            let task = if is_member { task.group(&group) } else { task };
+            drop(if is_future { task.spawn_future(async { Bomb }) } else { task.spawn(|| Bomb) });
+        }
+        queue.resume();
+        queue.wait_idle().unwrap();
+        drop(begin);
+        let _ = done(blocks);
+        pool.wait_idle().unwrap();
+        let (metrics, panics) = (queue.metrics(), pool.metrics().panic_count - before);
+        let panicked = u64::from(!is_member);
+        assert_eq!((metrics.completed, metrics.panicked), (1 - panicked, panicked), "{case}");
+        assert_eq!(panics, usize::from(!is_member), "{case}");
+        match group.wait() {
+            Ok(()) => assert!(!is_member, "{case}"),
+            Err(error) => assert!(error.is_panic() && is_member, "{case}"),
+        }
+    }
 }

@@ -24,9 +24,10 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// that have not ended.
 ///
 /// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
-/// queue accepts no task from outside. A *cancelled* queue begins no task. A *paused* queue is not
-/// served. A *lease* is a thread's right to run tasks of the queue. A queue is *over* when it is
-/// closed and has no handle, no lease and no task.
+/// queue accepts no task from outside. A *cancelled* queue drops its queued tasks, but a server that
+/// has taken a task already may still begin it. A *paused* queue is not served. A *lease* is a
+/// thread's right to run tasks of the queue. A queue is *over* when it is closed and has no handle,
+/// no lease and no task.
 ///
 /// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
 /// task from outside is accepted only while the queue is open. A lease begins only below the limit.

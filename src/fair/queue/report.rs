@@ -49,7 +49,8 @@ pub struct QueueMetrics {
     /// Tasks that have returned, and tasks with a handle that have panicked. Tombstones do not
     /// count.
     pub completed: u64,
-    /// Detached tasks that have panicked.
+    /// Detached tasks that have panicked, themselves or as they dropped their outputs. If the task
+    /// is in a group, the group gets the panic, and the task counts as completed.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,

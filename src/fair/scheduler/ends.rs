@@ -193,7 +193,11 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
     let link = line.link.lock().take();
     tell_end(scheduler, line);
     // The remaining jobs are tombstones, whose references would keep the scheduler alive.
-    while line.take_job().is_some() {}
+    while let Some(entry) = line.take_job() {
+        // Such a job may be the last reference to an executor of the user's, whose destructor may
+        // panic.
+        scheduler.below.panics.take(|| drop(entry));
+    }
     line.life.free();
     scheduler.queues.registry.lock().free.push(line.slot);
     drop(link);

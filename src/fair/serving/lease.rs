@@ -167,8 +167,9 @@ fn run_tasks(
         run_entry(scheduler, line, entry, progress, Some(&mut lane));
         loop {
             let time = progress.now - progress.start;
-            // With a quantum of zero, fewer than `SWEEP` tombstones do not end the lease.
-            let is_spent = time >= scheduler.quantum && (time > 0 || progress.tasks > 0);
+            // With a quantum of zero, tombstones do not end the lease.
+            let is_spent =
+                time >= scheduler.quantum && (scheduler.quantum > 0 || progress.tasks > 0);
             let is_over = progress.tasks >= most || is_spent || line.is_halted();
             if is_over || !is_roomy || progress.is_worth_telling() {
                 let look = progress.tell(line);
