@@ -255,20 +255,28 @@ fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
     let [begin, end_awaited, end_first, end_second] =
         [(); 4].map(|()| Arc::new(Meeting::default()));
     let (begins, awaited) = (begin.clone(), end_awaited.clone());
+    // Each job begins before the next is spawned: no order is promised.
+    let [is_waiting, is_blocked] = [(); 2].map(|()| Arc::new(Meeting::default()));
+    let has_begun = is_waiting.clone();
     let waits = pool.spawn(move || {
+        has_begun.of(2);
         pool::blocking(|| {
             begins.of(2);
             elsewhere.spawn(move || awaited.of(2)).join().unwrap();
         });
     });
+    is_waiting.of(2);
     // Two threads run a job each, although there is one place: the first has come back to it.
     let [is_back, unblock] = [(); 2].map(|()| Arc::new(Meeting::default()));
     let (comes_back, blocks, ends) = (is_back.clone(), unblock.clone(), end_first.clone());
+    let has_begun = is_blocked.clone();
     let first = pool.spawn(move || {
+        has_begun.of(2);
         pool::blocking(|| blocks.of(2));
         comes_back.of(2);
         ends.of(2);
     });
+    is_blocked.of(2);
     let ends = end_second.clone();
     let second = pool.spawn(move || {
         unblock.of(2);
