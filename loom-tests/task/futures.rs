@@ -207,6 +207,22 @@ fn a_forgotten_future_is_dropped_once_as_its_executor_ends() {
 }
 
 #[test]
+fn a_forgotten_future_is_dropped_once_as_its_token_is_cancelled() {
+    let name = "a_forgotten_future_is_dropped_once_as_its_token_is_cancelled";
+    model(name, Preemptions(3), || {
+        let (flags, place, token) = ([flag()], Place::default(), CancelToken::new());
+        let (future, trace) = waits_for(&flags, &place);
+        let task = TaskBuilder::on(&Inline).token(&token).spawn_future(future);
+        let canceller = spawn(move || token.cancel());
+        let waker = place.lock().unwrap().take();
+        drop(task);
+        drop(waker);
+        canceller.join().unwrap();
+        assert!(trace.is_there(), "it was dropped by one of the two");
+    });
+}
+
+#[test]
 fn a_future_spawned_as_its_executor_ends_is_cancelled() {
     model("a_future_spawned_as_its_executor_ends_is_cancelled", Preemptions(3), || {
         let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());

@@ -202,9 +202,9 @@ where
         false
     }
 
-    /// Stores the result, unless it was dropped, tells the handle, and calls [`Polling::ended`] if `is_out`, the answer of
-    /// `Enrollment::leave`, says so. If any of these panics, returns the payload of the first
-    /// panic.
+    /// Stores the result, unless it was dropped, and tells the handle. Then calls
+    /// [`Polling::ended`] if `is_out`, the answer of `Enrollment::leave`, says so. If any of these
+    /// panics, returns the payload of the first panic.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,

@@ -142,8 +142,8 @@ impl Idle {
             self.activate();
             self.step_back();
         });
-        // Asked only now, after `step_aside`: other workers might have decided at the same moment that
-        // they are not needed.
+        // Asked only now, after `step_aside`: other workers might have decided at the same moment
+        // that they are not needed.
         if is_needed() {
             return (resting.cancel(), true);
         }

@@ -140,9 +140,9 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of threads. Threads that wait count too, and threads in a section
-    /// marked by [`blocking`](crate::pool::blocking). The default is 512, and the maximum is never
-    /// less than `num_threads`.
+    /// Sets the maximum number of threads. Threads that wait count too, threads in a section marked
+    /// by [`blocking`](crate::pool::blocking), and threads whose stop hook has not returned. The
+    /// default is 512, and the maximum is never less than `num_threads`.
     ///
     /// # Examples
     ///
@@ -155,8 +155,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long a thread beyond `num_threads` stays without a job before it ends. No job wakes
-    /// such a thread while enough others run. The default is ten seconds.
+    /// Sets how long a thread beyond `num_threads` stays without a job before it ends. A wake-up
+    /// without a job does not prolong this time. No job wakes such a thread while enough others run.
+    /// The default is ten seconds.
     ///
     /// # Examples
     ///

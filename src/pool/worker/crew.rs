@@ -262,9 +262,9 @@ impl Pool {
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
     /// jobs to it. The worker then no longer counts as running, and another worker is notified.
-    /// Returns `false` if the worker keeps its seat. Then it is no longer discharged. A
-    /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
-    /// it too, since the other workers might have left.
+    /// Returns `false` if the worker keeps its seat. Then it is no longer discharged. A worker keeps
+    /// its seat if jobs are pinned to it. A discharged worker of a closing pool keeps it too, since
+    /// the other workers might have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {

@@ -12,16 +12,16 @@ pub(super) fn first_sentence(text: &str) -> String {
     all[..end].to_owned()
 }
 
-/// What each pair claims: the first sentence under its heading in proofs/orderings.md.
+/// What each pair claims under its heading in proofs/orderings.md.
 pub(super) fn claims() -> Result<BTreeMap<String, String>> {
     let text = fs::read_to_string("proofs/orderings.md")?;
     let mut claims = BTreeMap::new();
     for section in text.split("\n### ").skip(1) {
         let (name, rest) = section.split_once('\n').unwrap_or((section, ""));
         let Some((_, claim)) = rest.split_once("*Claim.*") else { continue };
-        let end = claim.find(". ").or(claim.find(".\n")).unwrap_or(claim.len());
-        let sentence = claim[..end].split_whitespace().collect::<Vec<_>>().join(" ");
-        claims.insert(name.trim().to_owned(), sentence);
+        let end = ["*Who.*", "\n\n"].into_iter().filter_map(|end| claim.find(end)).min();
+        let words = claim[..end.unwrap_or(claim.len())].split_whitespace();
+        claims.insert(name.trim().to_owned(), words.collect::<Vec<_>>().join(" "));
     }
     Ok(claims)
 }
