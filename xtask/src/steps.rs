@@ -87,7 +87,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         Step { skipped: valgrind::missing(), ..all_only("valgrind", 40, [ours(&["valgrind"])?]) },
         all_only("reclamation", 110, [ours(&["reclaim"])?]),
         all_only("defects", 190, [ours(&["defects"])?]),
-        all_only("audit", 260, [ours(&["orderings", "--quick"])?]),
+        all_only("audit", 40, [ours(&["orderings", "--quick"])?]),
         Step { skipped: nightly::missing(), ..all_only("sanitizers", 155, [ours(&["sanitize"])?]) },
         Step {
             skipped: nightly::missing_for_fuzz(),
