@@ -22,7 +22,8 @@ use std::time::Duration;
 /// The defects, as text.
 pub(crate) const DEFECTS: &str = "proofs/defects.txt";
 
-/// A test hangs that takes longer than this, and ten times what it takes without the defect.
+/// A test hangs that takes longer than this, and ten times what it takes without the defect. loom
+/// notices by itself that a model hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A test notices a defect if it fails in one of this many runs: some defects need a race.
@@ -87,7 +88,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
 }
 
 /// How many seconds each test takes without a defect; by that it is decided what hangs. They have
-/// to pass.
+/// to pass. Of models, which have a step of their own, one preemption is enough.
 fn usual<'a>(
     tree: &Tree,
     tests: BTreeSet<&'a str>,
@@ -103,7 +104,7 @@ fn usual<'a>(
     let tests: Vec<&str> = tests.into_iter().collect();
     let runs = process::each(&tests, |test| -> Result<(&'a str, f64)> {
         let binary = &binaries[split(test)?.0];
-        let (end, seconds) = run(binary, test, suite::LIMIT)?;
+        let (end, seconds) = run(binary, test, suite::LIMIT, "1")?;
         if !end.is_success() {
             let tail = process::tail(&log_of(binary, test), 40);
             return Err(format!("{test} fails with nothing planted: {end:?}:\n{tail}").into());
@@ -118,10 +119,13 @@ fn usual<'a>(
 fn judge(binary: Result<TestBinary>, test: &str, usual: f64) -> Result<(&'static str, f64)> {
     // What does not compile shows nothing.
     let Ok(binary) = binary else { return Ok(("UNBUILT", 0.0)) };
-    let (limit, mut seconds) = (PATIENCE + Duration::from_secs_f64(10.0 * usual), 0.0);
-    let mut verdict = "MISSED";
+    let limit = match is_of_models(&binary.target) {
+        true => suite::LIMIT,
+        false => PATIENCE + Duration::from_secs_f64(10.0 * usual),
+    };
+    let (mut seconds, mut verdict) = (0.0, "MISSED");
     for _ in 0..RUNS {
-        let (end, took) = run(&binary, test, limit)?;
+        let (end, took) = run(&binary, test, limit, "2")?;
         seconds += took;
         verdict = match end {
             End::Exited(status) if status.success() => continue,
@@ -156,7 +160,7 @@ fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     // Built often, and run once.
     command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
     // A defect may leave something unused.
-    if target.starts_with("loom_") {
+    if is_of_models(target) {
         command.env("RUSTFLAGS", "--cfg loom -Awarnings").arg(tree.target().join("loom"));
         // Models spend their time in loom, which is built once.
         for package in ["loom", "generator"] {
@@ -176,11 +180,11 @@ fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     Ok(binary)
 }
 
-fn run(binary: &TestBinary, test: &str, limit: Duration) -> Result<(End, f64)> {
+fn run(binary: &TestBinary, test: &str, limit: Duration, preemptions: &str) -> Result<(End, f64)> {
     let (_, name) = split(test)?;
     let log = log_of(binary, test);
     let mut command = binary.test(name);
-    command.current_dir(&binary.folder).env("FILCH_PREEMPTIONS_AT_MOST", "2");
+    command.current_dir(&binary.folder).env("FILCH_PREEMPTIONS_AT_MOST", preemptions);
     // What fails is neither made smaller nor remembered.
     command.env("PROPTEST_MAX_SHRINK_ITERS", "0").env_remove("FILCH_STRESS");
     let ran = process::run(process::log_to(&mut command, &log)?, Some(limit))?;
@@ -189,6 +193,10 @@ fn run(binary: &TestBinary, test: &str, limit: Duration) -> Result<(End, f64)> {
         return Err(format!("{DEFECTS}: there is no test `{test}`").into());
     }
     Ok(ran)
+}
+
+fn is_of_models(target: &str) -> bool {
+    target.starts_with("loom_")
 }
 
 fn log_of(binary: &TestBinary, test: &str) -> PathBuf {
