@@ -13,6 +13,7 @@ use filch::{Job, JoinHandle};
 use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
@@ -190,35 +191,34 @@ fn a_future_woken_as_its_executor_ends_is_dropped_once() {
     });
 }
 
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The last waker of a future goes while a token is cancelled, to which `spawn_with` ties it.
+fn forgotten_is_dropped_once(spawn_with: fn(&CancelToken, Boxed) -> JoinHandle<()>) {
+    let (flags, place, token) = ([flag()], Place::default(), CancelToken::new());
+    let (future, trace) = waits_for(&flags, &place);
+    let task = spawn_with(&token, Box::pin(future));
+    let canceller = spawn(move || token.cancel());
+    let waker = place.lock().unwrap().take();
+    drop(task);
+    drop(waker);
+    canceller.join().unwrap();
+    assert!(trace.is_there(), "it was dropped by one of the two");
+}
+
 #[test]
 fn a_forgotten_future_is_dropped_once_as_its_executor_ends() {
     let name = "a_forgotten_future_is_dropped_once_as_its_executor_ends";
-    model(name, Preemptions(3), || {
-        let (flags, place, end) = ([flag()], Place::default(), CancelToken::new());
-        let (future, trace) = waits_for(&flags, &place);
-        let task = spawn_on(&end, future);
-        let ender = spawn(move || end.cancel());
-        let waker = place.lock().unwrap().take();
-        drop(task);
-        drop(waker);
-        ender.join().unwrap();
-        assert!(trace.is_there(), "it was dropped by one of the two");
-    });
+    model(name, Preemptions(3), || forgotten_is_dropped_once(spawn_on));
 }
 
 #[test]
 fn a_forgotten_future_is_dropped_once_as_its_token_is_cancelled() {
     let name = "a_forgotten_future_is_dropped_once_as_its_token_is_cancelled";
     model(name, Preemptions(3), || {
-        let (flags, place, token) = ([flag()], Place::default(), CancelToken::new());
-        let (future, trace) = waits_for(&flags, &place);
-        let task = TaskBuilder::on(&Inline).token(&token).spawn_future(future);
-        let canceller = spawn(move || token.cancel());
-        let waker = place.lock().unwrap().take();
-        drop(task);
-        drop(waker);
-        canceller.join().unwrap();
-        assert!(trace.is_there(), "it was dropped by one of the two");
+        forgotten_is_dropped_once(|token, future| {
+            TaskBuilder::on(&Inline).token(token).spawn_future(future)
+        });
     });
 }
 

@@ -37,9 +37,22 @@ impl ContextFlow for Explosive {
     }
 }
 
-/// Refuses every job, and has ended when the token says so.
+/// Refuses every job. May have ended when a token says so, and one roll for its futures.
 #[derive(Clone)]
-struct Full(CancelToken);
+struct Full {
+    end: Option<CancelToken>,
+    roll: Option<Futures>,
+}
+
+impl Full {
+    fn with_end(token: &CancelToken) -> Self {
+        Full { end: Some(token.clone()), roll: None }
+    }
+
+    fn with_roll(over: Full) -> Self {
+        Full { end: None, roll: Some(Futures::over(over)) }
+    }
+}
 
 impl Executor for Full {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
@@ -51,24 +64,11 @@ impl Executor for Full {
     }
 
     fn end(&self) -> Option<CancelToken> {
-        Some(self.0.clone())
-    }
-}
-
-/// Has one roll for its futures.
-struct FullWithRoll(Futures);
-
-impl Executor for FullWithRoll {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        Err(Rejected { item: job, reason: Reason::Full })
-    }
-
-    fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::MIN
+        self.end.clone()
     }
 
     fn futures(&self) -> Option<Futures> {
-        Some(self.0.clone())
+        self.roll.clone()
     }
 }
 
@@ -78,8 +78,8 @@ impl Executor for FullWithRoll {
 fn a_refused_task_comes_back_though_its_snapshot_panics() {
     keep_quiet(&["expected"]);
     let (end, flow) = (CancelToken::new(), Flow::new(Explosive));
-    let full = FullWithRoll(Futures::over(Full(end.clone())));
-    let ended = FullWithRoll(Futures::over(Full(CancelToken::new())));
+    let full = Full::with_roll(Full::with_end(&end));
+    let ended = Full::with_roll(Full::with_end(&CancelToken::new()));
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
     let closed = fair.queue("closed").build().unwrap();
     closed.close();

@@ -16,10 +16,14 @@ pub(crate) struct Listed {
 
 /// Reads the list; no file is an empty list.
 pub(crate) fn read() -> Result<Vec<Listed>> {
-    match fs::read_to_string(PATH) {
-        Ok(text) => parse(&text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(format!("{PATH}: {error}").into()),
+    parse(&text_of(PATH)?)
+}
+
+/// The text of a file; no file is empty.
+pub(crate) fn text_of(path: &str) -> Result<String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        text => text.map_err(|error| format!("{path}: {error}").into()),
     }
 }
 

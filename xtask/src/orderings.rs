@@ -75,32 +75,23 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     }
     if verdicts.contains(&None) {
         let models = models(tests)?;
-        let passed = models.iter().flat_map(|model| &model.sites);
-        if let Some(site) = passed.into_iter().find(|site| all.iter().all(|one| one.site != **site))
-        {
-            return Err(format!(
-                "a model passes a site that is not in the source: {}",
-                site.text()
-            )
-            .into());
-        }
-        let open: Vec<(usize, &Audited)> =
-            chosen.iter().copied().enumerate().filter(|(at, _)| verdicts[*at].is_none()).collect();
-        let found = process::each(&open, |(at, one)| -> Result<(usize, Verdict)> {
+        all_are_in_source(&models, &all)?;
+        let pairs: Vec<_> = chosen.iter().zip(verdicts).collect();
+        let found = process::each(&pairs, |(one, known)| -> Result<Option<Verdict>> {
+            if known.is_some() {
+                return Ok(known.clone());
+            }
             let verdict = judge(one, &models)?;
             step(one, &verdict);
-            Ok((*at, verdict))
+            Ok(Some(verdict))
         });
-        for found in found {
-            let (at, verdict) = found?;
-            verdicts[at] = Some(verdict);
-        }
+        verdicts = found.into_iter().collect::<Result<_>>()?;
     }
     let verdicts: Vec<Verdict> = verdicts.into_iter().flatten().collect();
 
     known.retain(|key, _| keys.contains(key.as_str()));
     for (one, verdict) in chosen.iter().zip(&verdicts) {
-        if let Verdict::Caught { witness, .. } = verdict {
+        if let Verdict::Caught { witness } = verdict {
             known.insert(one.key.clone(), witness.clone());
         }
     }
@@ -174,6 +165,16 @@ fn audited() -> Result<Vec<Audited>> {
         fs::read_to_string(file).map_err(|error| format!("{file}: {error}").into())
     })?;
     Ok(all.into_iter().zip(keys).map(|(site, key)| Audited { site, key }).collect())
+}
+
+/// Fails if a model passes a site that the search of the source has not found.
+fn all_are_in_source(models: &[Model], all: &[Audited]) -> Result {
+    let in_source: BTreeSet<&Site> = all.iter().map(|one| &one.site).collect();
+    let mut passed = models.iter().flat_map(|model| &model.sites);
+    match passed.find(|site| !in_source.contains(site)) {
+        Some(site) => Err(format!("a model passes, but it is not found: {}", site.text()).into()),
+        None => Ok(()),
+    }
 }
 
 /// What became of a weakened site.
@@ -271,13 +272,12 @@ fn report(
 fn objection(key: &str, verdict: &Verdict, listed: bool) -> Option<String> {
     match (verdict, listed) {
         (Verdict::Caught { .. }, false)
-        | (Verdict::Survives | Verdict::Unreached | Verdict::Listed, true) => None,
+        | (Verdict::Survives | Verdict::Unreached, true)
+        | (Verdict::Listed, _) => None,
         (Verdict::Caught { witness }, true) => {
             Some(format!("listed, but {witness} catches it: {key}"))
         }
-        (Verdict::Survives | Verdict::Listed, false) => {
-            Some(format!("survives and is not listed: {key}"))
-        }
+        (Verdict::Survives, false) => Some(format!("survives and is not listed: {key}")),
         (Verdict::Unreached, false) => {
             Some(format!("no model passes it, and it is not listed: {key}"))
         }

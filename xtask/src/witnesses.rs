@@ -3,23 +3,20 @@
 //! It only says where to look first. A witness that no longer notices is no error: the search
 //! begins again.
 
+use crate::listing;
 use crate::tsv::{self, cell};
 use runner::Result;
 use std::collections::BTreeMap;
 use std::fs;
 
-pub(crate) const PATH: &str = "loom-tests/witnesses.tsv";
+const PATH: &str = "loom-tests/witnesses.tsv";
 
 /// The full name of the witness, by the key of its site.
 pub(crate) type Witnesses = BTreeMap<String, String>;
 
 /// Reads the file; no file has no witness.
 pub(crate) fn read() -> Result<Witnesses> {
-    match fs::read_to_string(PATH) {
-        Ok(text) => parse(&text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Witnesses::new()),
-        Err(error) => Err(format!("{PATH}: {error}").into()),
-    }
+    parse(&listing::text_of(PATH)?)
 }
 
 pub(crate) fn write(witnesses: &Witnesses) -> Result {
@@ -45,5 +42,6 @@ mod tests {
         let key = "deque::CLAIM.release in src/deque/thief.rs::claim #2";
         let all = Witnesses::from([(key.to_owned(), "loom_deque::a::b".to_owned())]);
         assert_eq!(parse(&text(&all)).unwrap(), all);
+        assert!(parse("").unwrap().is_empty(), "there is no file");
     }
 }

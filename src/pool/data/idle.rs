@@ -191,14 +191,9 @@ impl Idle {
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
         };
         let (mut search, mut has_slept) = (self.searchers.search(), false);
-        if counts {
+        let _back = counts.then(|| {
             self.step_aside();
-        }
-        // `is_over` is the user's, and may panic.
-        let _back = Finally(|| {
-            if counts {
-                self.step_back();
-            }
+            Finally(|| self.step_back()) // `is_over` is the user's, and may panic
         });
         let (waited, search) = loop {
             // A first look before `enter`, which can cost a system call. Often this look already
