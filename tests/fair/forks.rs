@@ -337,7 +337,9 @@ fn what_has_begun_in_a_cancelled_queue_ends() {
         let left = queued.spawn(|| ());
         if by_scheduler {
             let drain = std::thread::spawn(move || fair.shutdown(Shutdown::Cancel));
-            while !Executor::is_cancelled(&queue) {
+            // Running tasks are told last, just before the token is.
+            let end = Executor::end(&queue).unwrap();
+            while !end.is_cancelled() {
                 std::thread::yield_now();
             }
             stepper.run_until_idle();
