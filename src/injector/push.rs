@@ -8,7 +8,7 @@ use super::{CLOSED, Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::{AtomicPtr, Relaxed};
 use alloc::vec::Vec;
-use core::mem::{self, MaybeUninit, size_of};
+use core::mem::{self, ManuallyDrop, MaybeUninit, size_of};
 use core::ptr;
 
 /// Claimed slots of one segment, for this producer to fill.
@@ -30,14 +30,11 @@ impl<T> Claim<T> {
     }
 
     /// Moves an item into the next slot.
-    ///
-    /// # Safety
-    ///
-    /// 1. The caller forgets the item.
     #[inline(always)]
-    unsafe fn fill(&mut self, item: &T) {
-        // SAFETY: I2 — the slot is ours, and `next` has moved past it. By 1 the item is forgotten.
-        unsafe { self.slot().fill(item) };
+    fn fill(&mut self, item: T) {
+        let item = ManuallyDrop::new(item);
+        // SAFETY: I2 — the slot is ours, and `next` has moved past it. The item is not used again.
+        unsafe { self.slot().fill(&item) };
     }
 
     /// Fills each slot of this claim with an item. Returns the number of items moved.
@@ -145,9 +142,7 @@ impl<T> Injector<T> {
     #[inline]
     pub fn push(&self, item: T) {
         let Some(mut claim) = self.claim(1) else { closed() };
-        // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
-        unsafe { claim.fill(&item) };
-        mem::forget(item);
+        claim.fill(item);
     }
 
     /// Pushes an item, or gives it back if the injector is closed.
@@ -169,9 +164,7 @@ impl<T> Injector<T> {
     #[inline]
     pub fn try_push(&self, item: T) -> Result<(), Closed<T>> {
         let Some(mut claim) = self.claim(1) else { return Err(Closed(item)) };
-        // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
-        unsafe { claim.fill(&item) };
-        mem::forget(item);
+        claim.fill(item);
         Ok(())
     }
 
@@ -198,9 +191,7 @@ impl<T> Injector<T> {
     pub fn push_was_empty(&self, item: T) -> bool {
         let Some(mut claim) = self.claim(1) else { closed() };
         let place = Position::of(claim.number, claim.next, Self::SLOTS);
-        // SAFETY: I2 — the claim is ours, and the item is forgotten in the next line.
-        unsafe { claim.fill(&item) };
-        mem::forget(item);
+        claim.fill(item);
         WAS_EMPTY.fence();
         // Relaxed: WAS_EMPTY orders it, and no item is taken by it.
         let head = super::Head(self.head.word.load(Relaxed));
@@ -267,6 +258,13 @@ impl<T> Injector<T> {
                 self.try_push(item).map_err(|Closed(item)| Closed(Vec::from([item])))
             });
         }
+        self.offer_chunks(items)
+    }
+
+    /// Does so in chunks. In a debug build the frame has room for a chunk however large the items
+    /// are, so this is a function of its own.
+    #[inline]
+    fn offer_chunks(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         let items_of_chunk = [const { MaybeUninit::uninit() }; CHUNK];
         let mut chunk = Chunk { injector: self, items: items_of_chunk, next: 0, len: 0 };
         while chunk.fill(items) {

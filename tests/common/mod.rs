@@ -23,6 +23,9 @@ pub(crate) const SANITIZED: bool = contains(option_env!("RUSTFLAGS"), "-Zsanitiz
 /// Whether that is ThreadSanitizer.
 pub(crate) const THREAD_SANITIZED: bool = contains(option_env!("RUSTFLAGS"), "-Zsanitizer=thread");
 
+/// Whether an item may lie in several frames at once: with a sanitizer, or without optimization.
+pub(crate) const COPIED: bool = SANITIZED || cfg!(debug_assertions);
+
 /// How much of something a test does: `normal`, less under a sanitizer, times `FILCH_STRESS`.
 pub(crate) fn scaled(normal: usize) -> usize {
     let factor = match env::var("FILCH_STRESS") {

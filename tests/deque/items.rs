@@ -1,7 +1,7 @@
 //! Tests deques of items of any type: of every size and alignment, with padding, of no size, and
 //! far too large.
 
-use crate::common::SANITIZED;
+use crate::common::COPIED;
 use filch::deque::{Builder, Drain, Flavor, Full};
 use filch::{Steal, Stealer, Worker};
 use std::cell::Cell;
@@ -198,7 +198,7 @@ fn items_of_no_size_are_dropped() {
 #[test]
 fn large_items_need_room_for_a_few_on_the_stack() {
     const LARGE: usize = 32 << 10;
-    const STACK: usize = if SANITIZED { 40 * LARGE } else { 5 * LARGE };
+    const STACK: usize = if COPIED { 40 * LARGE } else { 5 * LARGE };
 
     fn check(kind: (Flavor, Flavor)) {
         let (mut worker, dest) =

@@ -6,7 +6,7 @@
 //! even without a sanitizer. Row 12 is about blocks that are handed over, which this deque does not
 //! have; rows 14 to 27 are about other structures.
 
-use crate::common::scaled;
+use crate::common::{COPIED, scaled};
 use filch::deque::{Builder, Flavor};
 use filch::{Steal, Stealer, Worker};
 use std::mem::ManuallyDrop;
@@ -235,7 +235,7 @@ fn a_thief_that_dies_leaves_the_deque_usable() {
 fn a_row_of_large_items_is_not_made_on_the_stack() {
     type Large = [u64; 4096]; // 32 KiB
 
-    let small = thread::Builder::new().stack_size(64 << 10);
+    let small = thread::Builder::new().stack_size(if COPIED { 256 << 10 } else { 64 << 10 });
     let thread = small.spawn(|| {
         for flavor in FLAVORS {
             let mut worker = Builder::new(flavor).capacity(64).build::<Large>();

@@ -337,8 +337,7 @@ fn what_has_begun_in_a_cancelled_queue_ends() {
         let left = queued.spawn(|| ());
         if by_scheduler {
             let drain = std::thread::spawn(move || fair.shutdown(Shutdown::Cancel));
-            // Running tasks are told last, just before the token is.
-            let end = Executor::end(&queue).unwrap();
+            let end = Executor::end(&queue).unwrap(); // told after the running tasks
             while !end.is_cancelled() {
                 std::thread::yield_now();
             }
@@ -346,15 +345,12 @@ fn what_has_begun_in_a_cancelled_queue_ends() {
             drain.join().unwrap().unwrap();
         } else {
             assert_eq!(queue.cancel(), 1);
-            stepper.run_until_idle();
         }
+        stepper.run_until_idle();
         assert!(left.join().unwrap_err().is_cancelled());
         assert_eq!(task.join().unwrap(), ((true, true), (true, true)));
-        assert_eq!(
-            (queue.metrics().pending, queue.metrics().cancelled),
-            (0, 1),
-            "forks are no tasks"
-        );
+        let metrics = queue.metrics();
+        assert_eq!((metrics.pending, metrics.cancelled), (0, 1), "forks are no tasks");
         let refused = message(|| _ = queue.join(|| (), || ()));
         assert!(refused.contains("the queue has not run the closure"), "{refused}");
     }

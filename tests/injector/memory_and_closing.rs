@@ -3,7 +3,7 @@
 
 use crate::common::alone::alone;
 use crate::common::tally::{Counted, Tally};
-use crate::common::{SANITIZED, scaled};
+use crate::common::{COPIED, scaled};
 use crate::heap;
 use filch::deque::{Builder, Flavor};
 use filch::{Injector, Steal, Worker};
@@ -193,11 +193,11 @@ fn an_item_pushed_during_a_close_is_refused_or_there() {
 /// and passes it about three times, optimised as tests are; a segment must not come there too.
 #[test]
 fn a_large_item_is_pushed_from_a_small_stack() {
-    const STACK: usize = if SANITIZED { 40 * LARGE } else { 5 * LARGE };
+    const STACK: usize = if COPIED { 40 * LARGE } else { 8 * LARGE };
 
     let injector = &Injector::new();
     thread::scope(|scope| {
-        let push = || (0..20).for_each(|number| injector.push([number; LARGE]));
+        let push = || (0..20_u8).for_each(|number| injector.push([number; LARGE]));
         thread::Builder::new().stack_size(STACK).spawn_scoped(scope, push).unwrap();
     });
     assert!((0..20).zip(injector.drain()).all(|(number, item)| item == [number; LARGE]));
@@ -206,7 +206,7 @@ fn a_large_item_is_pushed_from_a_small_stack() {
 /// What is taken passes through the stack a few more times than what is pushed.
 #[test]
 fn large_items_need_room_for_a_few_on_the_stack() {
-    const STACK: usize = if SANITIZED { 80 * LARGE } else { 16 * LARGE };
+    const STACK: usize = if COPIED { 80 * LARGE } else { 16 * LARGE };
 
     fn check() {
         let injector = Injector::new();

@@ -107,10 +107,16 @@ fn a_chain_on_a_small_stack_of_the_users_does_not_overflow_it() {
 
 /// Calls `f` that far down the stack.
 fn below<R>(kibibytes: usize, f: &mut dyn FnMut() -> R) -> R {
-    let room = black_box([0_u8; 1024]);
-    let result = if kibibytes == 0 { f() } else { below(kibibytes - 1, f) };
-    black_box(&room);
-    result
+    fn from<R>(top: usize, depth: usize, f: &mut dyn FnMut() -> R) -> R {
+        let room = black_box([0_u8; 1024]);
+        let is_there = top.abs_diff(room.as_ptr().addr()) >= depth;
+        let result = if is_there { f() } else { from(top, depth, f) };
+        black_box(&room);
+        result
+    }
+
+    let top = 0_u8;
+    from((&raw const top).addr(), kibibytes << 10, f)
 }
 
 #[test]

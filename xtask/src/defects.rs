@@ -157,16 +157,10 @@ fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     let (target, _) = split(test)?;
     let mut command = cargo::stable();
     command.args(["test", "--quiet", "--test", target, "--target-dir"]);
-    // Built often, and run once.
-    command.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
+    command.env("CARGO_PROFILE_TEST_DEBUG", "0"); // built often, and run once
     // A defect may leave something unused.
     if is_of_models(target) {
         command.env("RUSTFLAGS", "--cfg loom -Awarnings").arg(tree.target().join("loom"));
-        // Models spend their time in loom, which is built once.
-        for package in ["loom", "generator"] {
-            let setting = format!("profile.test.package.{package}.opt-level=3");
-            command.args(["--config", &setting]);
-        }
     } else {
         command.env("RUSTFLAGS", "-Awarnings").arg(tree.target());
     }

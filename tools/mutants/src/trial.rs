@@ -38,7 +38,7 @@ pub(crate) fn witnesses(
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<Witness>> {
     let mut build = tree.cargo("test");
-    build.arg("--tests");
+    build.arg("--tests").env("CARGO_PROFILE_TEST_OPT_LEVEL", "2"); // built once, and run often
     let of_kind = |target: &str| match who {
         Who::Models(_) => target.starts_with("loom_"),
         Who::Tests => !target.contains("loom_") && target != "shuttle",
