@@ -37,6 +37,9 @@ pub enum Bound {
     /// which runs for every change, leave it out. CI runs it with one preemption less (`--short`),
     /// and the campaign with all of its preemptions.
     Long { preemptions: usize, seconds: u32 },
+    /// The bound `most` (`None` is every execution), for a model that then takes more than ten
+    /// seconds. For a change, and in CI, it has `short` preemptions.
+    Deep { most: Option<usize>, short: usize },
     /// That bound, for a model that shows nothing with fewer preemptions. The audit does not lower
     /// it.
     Needs(usize),
@@ -44,20 +47,21 @@ pub enum Bound {
 
 impl Bound {
     /// Returns the bound to use. `FILCH_PREEMPTIONS` replaces the bound, and
-    /// `FILCH_PREEMPTIONS_AT_MOST` lowers it. With `FILCH_SHORT`, a long model with several
-    /// preemptions has one less.
+    /// `FILCH_PREEMPTIONS_AT_MOST` lowers it. With `FILCH_SHORT`, a deep model has its short bound,
+    /// and a long model with several preemptions has one less.
     fn effective(self) -> Option<usize> {
         let number = |name: &str| {
             let text = env::var(name).ok()?;
             Some(text.parse::<usize>().unwrap_or_else(|_| panic!("{name} is a number")))
         };
+        let is_short = env::var_os("FILCH_SHORT").is_some();
         let own = match self {
             Bound::Exhaustive => None,
             Bound::Preemptions(bound) | Bound::Slow(bound) | Bound::Needs(bound) => Some(bound),
-            Bound::Long { preemptions, .. } if env::var_os("FILCH_SHORT").is_some() => {
-                Some(preemptions.saturating_sub(1).max(1))
-            }
+            Bound::Long { preemptions: several @ 2.., .. } if is_short => Some(several - 1),
             Bound::Long { preemptions, .. } => Some(preemptions),
+            Bound::Deep { short, .. } if is_short => Some(short),
+            Bound::Deep { most, .. } => most,
         };
         let bound = number("FILCH_PREEMPTIONS").or(own);
         if matches!(self, Bound::Needs(_)) {
@@ -72,7 +76,9 @@ impl Bound {
     /// Returns the model's tier, and roughly its seconds. Each bound belongs to one tier.
     fn tier(self) -> (&'static str, u32) {
         match self {
-            Bound::Exhaustive | Bound::Preemptions(_) | Bound::Needs(_) => ("usual", 1),
+            Bound::Exhaustive | Bound::Preemptions(_) | Bound::Deep { .. } | Bound::Needs(_) => {
+                ("usual", 1)
+            }
             Bound::Slow(_) => ("usual", 5),
             Bound::Long { seconds, .. } => ("long", seconds),
         }

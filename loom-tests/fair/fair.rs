@@ -161,7 +161,8 @@ fn tasks_of_an_ordered_queue_are_ordered() {
 /// other thread runs the awaited task, the waiting thread does so when the place is free.
 #[test]
 fn a_joiner_is_woken_for_a_place_that_becomes_free() {
-    model("a_joiner_is_woken_for_a_place_that_becomes_free", Preemptions(3), || {
+    let bound = Deep { most: Some(3), short: 2 };
+    model("a_joiner_is_woken_for_a_place_that_becomes_free", bound, || {
         let tray = Tray::new(2);
         let fair = scheduler(&tray).build();
         let limited = fair.queue("limited").max_parallel(1).build().unwrap();

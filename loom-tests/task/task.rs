@@ -9,7 +9,7 @@
 //! | `GROUP` | release in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
 
 use crate::common::trace::Trace;
-use crate::common::{Bound::*, model, spawn};
+use crate::common::{Bound, Bound::*, model, spawn};
 use filch::executor::{Executor, Rejected, TaskBuilder};
 use filch::task::{Cancel, CancelToken, TaskGroup};
 use filch::{Job, Worker};
@@ -19,6 +19,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+
+/// Every execution takes up to two minutes.
+const DEEP: Bound = Deep { most: None, short: 5 };
 
 /// A result by which loom notices a leak, and which reports a second drop.
 struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
@@ -37,7 +40,7 @@ impl Drop for Precious {
 
 #[test]
 fn a_joined_task_has_its_result() {
-    model("a_joined_task_has_its_result", Exhaustive, || {
+    model("a_joined_task_has_its_result", DEEP, || {
         let trace = Trace::new();
         let left = trace.clone();
         let (job, handle) = Job::with_handle(move || {
@@ -53,7 +56,7 @@ fn a_joined_task_has_its_result() {
 
 #[test]
 fn a_task_runs_or_is_cancelled_as_its_handle_says() {
-    model("a_task_runs_or_is_cancelled_as_its_handle_says", Exhaustive, || {
+    model("a_task_runs_or_is_cancelled_as_its_handle_says", DEEP, || {
         let trace = Trace::new();
         let (left, precious) = (trace.clone(), Precious::new());
         let (job, handle) = Job::with_handle(move || {
@@ -102,7 +105,7 @@ fn waits_and_gives_up<T: Send + 'static>(make: fn() -> T) {
 
 #[test]
 fn a_wait_that_gives_up_hears_the_end() {
-    model("a_wait_that_gives_up_hears_the_end", Exhaustive, || waits_and_gives_up(|| ()));
+    model("a_wait_that_gives_up_hears_the_end", DEEP, || waits_and_gives_up(|| ()));
 }
 
 /// A task asks for its handle if its result has a destructor. Without a bound, that takes minutes.

@@ -3,7 +3,8 @@
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
 //!
-//! With `--usual`, models that declare themselves too long for every change are left out.
+//! With `--usual`, models that declare themselves too long for every change are left out, and deep
+//! ones have a lower bound.
 
 use crate::usage::{flag, number, word};
 use crate::{slowest, tiers};
@@ -23,8 +24,8 @@ const FLOOR: u64 = 12;
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("loom")
         .about("Run the models, and count the executions that loom explores")
-        .arg(flag("usual", "Leave out the models that take too long for every change"))
-        .arg(flag("short", "Allow the long models one preemption less, as CI does"))
+        .arg(flag("usual", "Leave out or shorten the models that take too long for every change"))
+        .arg(flag("short", "Shorten the long and the deep models, as CI does"))
         .arg(number("bound", "Allow N preemptions at most, instead of what each model says"))
         .arg(word("FILTER", "Run the models whose names contain this"))
         .after_help("Example: cargo xtask loom --bound 5 withdrawn")
@@ -33,7 +34,7 @@ pub(crate) fn usage() -> clap::Command {
 pub(crate) fn command(given: &ArgMatches) -> Result {
     let usual = given.get_flag("usual");
     let bound = given.get_one::<u64>("bound").copied();
-    let short = given.get_flag("short");
+    let short = usual || given.get_flag("short");
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     refuse_early_ends()?;
 
