@@ -1,11 +1,11 @@
-//! Traits by which users of other crates spawn futures, implemented here for filch's executors.
+//! Implements the traits for spawning futures of `futures-task` and `hyper` for filch's executors.
 
 use crate::executor::TaskBuilder;
 use crate::fair::{FairScheduler, Queue};
 use crate::pool::{LockedPool, ThreadPool};
 use crate::sim::StepperHandle;
 
-/// Implements those traits for each of these types.
+/// Implements `futures_task::Spawn` and `hyper::rt::Executor` for each of these types.
 macro_rules! spawners {
     ($($Spawner:ty),*) => {
         $(

@@ -65,7 +65,7 @@
 //! - `Empty` is true: if a call returns `Empty`, the queue was empty at some moment of the call.
 //! - No operation of a deque, an injector or an event count waits for a stopped thread, with one
 //!   exception, which [`Injector`] describes and bounds. A thread that dies in the middle of a
-//!   steal holds up no other.
+//!   steal holds up no other thread.
 //! - Memory that another thread may be writing is read by atomic operations only.
 //!
 //! # What is not promised
@@ -100,8 +100,8 @@
 //! [`ThreadPool::metrics`] and [`Queue::metrics`](fair::Queue::metrics) return counts and times,
 //! and [`FairScheduler::report`] the shares of queues. [`trace::Timeline`] records which thread ran
 //! a task of which queue, and when, for Perfetto. [`trace::prometheus`] writes the metrics as text
-//! for Prometheus. The `{:?}` of deques and injectors shows how many items they hold. That of
-//! queues and schedulers shows how many tasks are pending.
+//! for Prometheus. The `{:?}` of a deque or an injector shows how many items it holds. The `{:?}`
+//! of a queue or a scheduler shows how many of its tasks are pending.
 //!
 //! # Models
 //!

@@ -20,8 +20,8 @@
 //!  So if item n is in the batch, the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
-//! A thief that stops between 1 and 5 holds up no other thread: single steals go on from
-//! `ANNOUNCED`, and the owner withdraws.
+//! A thief that stops between 1 and 5 holds up no other thread. Other thieves can still take single
+//! items, and the owner can withdraw the batch.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -55,7 +55,7 @@ impl<T> Stealer<T> {
     /// Moves about half of the items, at most `limit`, into another deque.
     ///
     /// `dest` pops the batch in the order in which this deque's owner would have popped it. If the
-    /// flavors differ, the batch is reversed for that.
+    /// flavors differ, this call reverses the batch.
     ///
     /// If `dest` is this deque's own worker, or is at its maximum capacity, nothing moves.
     /// `Success(())` then means that `dest` has items to pop.
@@ -63,7 +63,7 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange.
-    /// A batch from a LIFO deque takes one or two for each part of up to 32 items.
+    /// A batch from a LIFO deque takes at most two for each 32 items.
     ///
     /// # Panics
     ///
@@ -85,7 +85,7 @@ impl<T> Stealer<T> {
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
     /// the first item that `is_such` rejects. For a FIFO deque, `is_such` is not called. `is_such`
-    /// may be shown a torn copy, with words of several items, but such a copy is never taken.
+    /// may be shown a torn copy, with words of several items. A torn copy is never taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -129,7 +129,7 @@ impl<T> Stealer<T> {
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
     /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
-    /// this call takes one item and moves none. In all else this call does the same as
+    /// this call takes one item and moves none. Otherwise this call does the same as
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Panics
@@ -159,7 +159,7 @@ impl<T> Stealer<T> {
         self.move_oldest(top, room, dest, true, |_| true).map(|moved| {
             let popped = after(dest.bottom(), moved - 1);
             dest.publish(popped);
-            // SAFETY: I3 — `move_oldest` has claimed the item that is there, and has not published
+            // SAFETY: I3 — `move_oldest` has claimed the item at `popped`, and has not published
             // it.
             unsafe { dest.take(popped) }
         })
@@ -205,8 +205,9 @@ impl<T> Stealer<T> {
         Steal::Success(limit)
     }
 
-    /// Makes room in `dest` for a batch. Returns where the batch begins, and its size: half of the
-    /// items, within the limit and the room in `dest`. Returns `None` if there are no items.
+    /// Makes room in `dest` for a batch. Returns the `top` at which the batch begins, and the
+    /// batch's size: half of the items, but at most `limit` and the room in `dest`. Returns `None`
+    /// if there are no items.
     fn plan(&self, dest: &Worker<T>, limit: usize) -> Option<(Top, usize)> {
         let (top, bottom) = self.look();
         let len = distance(top.index(), bottom);
@@ -217,8 +218,8 @@ impl<T> Stealer<T> {
     /// that `dest` pops them as this deque's owner would have done. With `and_pop`, the item that
     /// the owner would pop first goes into the last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if there is none. The caller has found `count`
-    /// items, and has made room for them. If the deque shrinks, the caller is also pinned.
+    /// Returns the number of items moved, or `Retry` if there is none. The caller has seen at least
+    /// `count` items, and has made room for `count`. If the deque shrinks, the caller is pinned.
     fn move_oldest(
         &self,
         top: Top,
@@ -243,7 +244,6 @@ impl<T> Stealer<T> {
     /// Moves a batch out of a FIFO deque by one claim. Returns 0 if the claim failed.
     fn move_at_once(&self, top: Top, count: usize, dest: &Worker<T>, and_pop: bool) -> usize {
         let (from, to, free) = (self.buffer().slots(), dest.slots(), dest.bottom());
-        // A copy may be torn until the claim succeeds (I5).
         match dest.flavor {
             Flavor::Lifo => {
                 for i in 0..count {
@@ -252,7 +252,7 @@ impl<T> Stealer<T> {
                 }
             }
             Flavor::Fifo => {
-                // The oldest item is the one to pop.
+                // With `and_pop`, the oldest item goes into the last slot.
                 let popped = usize::from(and_pop);
                 let (oldest, next) = ((from, top.index()), (from, after(top.index(), popped)));
                 copy_slots(oldest, (to, after(free, count - 1)), popped);
@@ -285,7 +285,8 @@ impl<T> Stealer<T> {
         moved
     }
 
-    /// Moves up to `wanted` items, at most a batch's reach, into slots of `dest` from `free` on.
+    /// Moves up to `wanted` items into slots of `dest` from `free` on. `wanted` is at most
+    /// `MAX_ANNOUNCED`.
     #[inline]
     fn move_some(
         &self,
@@ -295,14 +296,14 @@ impl<T> Stealer<T> {
         free: Index,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> usize {
-        // One item needs no announcement. An index can get one announcement only; afterwards a
-        // thief takes a single item there.
+        // A single item needs no announcement. At an index that has had an announcement before, a
+        // thief takes a single item.
         let alone = wanted == 1 || !top.is_open();
         let claimed = if alone { top } else { top.announced() };
         if !alone {
             let success = LAST_ITEM.strong(Relaxed);
-            // Relaxed, both: the exchange publishes nothing and reads no item. LAST_ITEM orders it
-            // before this thread's look at `bottom`.
+            // Relaxed, both: the exchange publishes nothing and reads no item. LAST_ITEM orders the
+            // exchange before this thread's look at `bottom`.
             if self.shared.top.compare_exchange(top.0, claimed.0, success, Relaxed).is_err() {
                 return 0;
             }
@@ -310,9 +311,8 @@ impl<T> Stealer<T> {
         let there = distance(top.index(), self.look_at_bottom());
         let most = if alone { there.min(1) } else { there.min(wanted) };
         let to = dest.slots();
-        // The copies may be torn until the claim (I5).
         copy_slots((self.buffer().slots(), top.index()), (to, free), most);
-        // SAFETY: I1 — the slots are of the caller's own deque, so only this thread writes them.
+        // SAFETY: I1 — `dest` is this thread's own deque, so only this thread writes its slots.
         let copy = |i: usize| unsafe { slot_in(to, after(free, i)).peek() };
         let is_such = |i: &usize| copy(*i).words().is_none_or(&is_such);
         let count = (0..most).take_while(is_such).count();
@@ -320,7 +320,7 @@ impl<T> Stealer<T> {
     }
 }
 
-/// Reverses the first `count` unpublished slots.
+/// Reverses the order of the items in the first `count` unpublished slots of `dest`.
 pub(super) fn reverse<T>(dest: &Worker<T>, count: usize) {
     let (slots, free) = (dest.slots(), dest.bottom());
     for i in 0..count / 2 {

@@ -1,5 +1,4 @@
-//! The circular array of a deque's slots. The owner replaces an array that is too small or too
-//! large.
+//! The circular array of a deque's slots.
 
 use super::index::{after, slot_number};
 use crate::sync::Index;
@@ -7,10 +6,11 @@ use crate::sync::epoch::Protected;
 use crate::sync::slot::Slot;
 use alloc::boxed::Box;
 
-/// A circular array of slots. Its length is a power of two, and wrapping indices address it.
+/// A circular array of slots, whose length is a power of two. The owner replaces an array that is
+/// too small or too large.
 pub(super) struct Buffer<T> {
     slots: Box<[Slot<T>]>,
-    /// The buffer that this buffer replaced, if the deque keeps it.
+    /// The buffer that this one replaced. Null if there is none, or if the deque does not keep it.
     outgrown: *mut Protected<Buffer<T>>,
 }
 
@@ -56,8 +56,8 @@ pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
     unsafe { slots.get_unchecked(number) }
 }
 
-/// Copies `count` slots from an index of one buffer to an index of another. The copy is split into
-/// at most three runs, none of which wraps around.
+/// Copies `count` slots from an index of one buffer to an index of another. Each round copies a run
+/// of slots that does not wrap around.
 #[inline]
 pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
     let ((source, mut first), (dest, mut free)) = (from, to);

@@ -45,8 +45,8 @@ impl Builder {
         self
     }
 
-    /// Limits the deque to exactly `items` items. [`try_push`](Worker::try_push) returns any
-    /// further item.
+    /// Limits the deque to `items` items, not rounded up. [`try_push`](Worker::try_push) returns
+    /// any further item.
     ///
     /// # Panics
     ///
@@ -68,16 +68,18 @@ impl Builder {
 
     /// Sets whether the deque gives memory back.
     ///
-    /// If it does, `pop` halves the buffer when at most a quarter is in use, but not below the
-    /// initial capacity. Only [`shrink_to_fit`](Worker::shrink_to_fit) goes below that, and so
-    /// lowers the minimum for `pop`. Replaced buffers are freed even while stealers live.
+    /// If `yes`, `pop` halves the buffer when at most a quarter is in use, but not below the
+    /// initial capacity. Only [`shrink_to_fit`](Worker::shrink_to_fit) goes below the initial
+    /// capacity, and `pop` may then shrink that far too. Replaced buffers are freed even while
+    /// stealers live.
     ///
-    /// The price is that each steal pins the thread through crossbeam-epoch. A search over many
-    /// victims pays once for all if the caller pins with `crossbeam_epoch::pin` around the search.
+    /// Each steal from a deque with this setting pins the thread through crossbeam-epoch. A search
+    /// over many victims costs one pin if the caller holds a guard of `crossbeam_epoch::pin` during
+    /// the search.
     ///
     /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
-    /// `shrink_to_fit` is called when no stealer exists. All of them together are smaller than the
-    /// current buffer.
+    /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller
+    /// than the current buffer.
     ///
     /// # Examples
     ///

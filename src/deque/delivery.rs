@@ -1,5 +1,4 @@
-//! Methods by which an injector puts items into a deque. The items of a batch are published
-//! together.
+//! Methods by which an injector puts items into a deque.
 
 use super::batch::reverse;
 use super::index::{after, slot_number};
@@ -13,8 +12,8 @@ impl<T> Worker<T> {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes the item. The caller has checked that the deque is not full. With `and_keep`, returns
-    /// the item instead.
+    /// Pushes the item, or returns it if `and_keep`. To push, the caller has checked that the deque
+    /// is not full.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);

@@ -1,7 +1,7 @@
 //! Indices, and the word in `top`, which holds an index and a state.
 //!
-//! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. `bottom`
-//! leaves them zero. In `top` of a LIFO deque they are a state, for batches (`batch.rs`):
+//! An index is a counter that wraps, in steps of [`ONE`]: its two lowest bits are free. In `bottom`
+//! they are zero. In `top` of a LIFO deque they say whether a batch is announced (`batch.rs`):
 //!
 //! ```text
 //!  63                                                    2 1     0
@@ -17,17 +17,16 @@
 //!                                                     the owner withdrew it
 //! ```
 //!
-//! An index has at most three words: first `OPEN`, then `ANNOUNCED`, then `WITHDRAWN`. Indices only
-//! grow, so no transition leads back to an earlier word. A compare-exchange on `top` thus succeeds
-//! only if `top` has not changed since the thread read it.
+//! At one index, `top` has at most three states in turn: `OPEN`, `ANNOUNCED`, `WITHDRAWN`. Indices
+//! only grow, so no transition leads back to an earlier word. A compare-exchange on `top` thus
+//! succeeds only if `top` has not changed since the thread read it.
 
 use crate::sync::{Index, STEPS_TO_THE_WRAP};
 
 const STATE_BITS: u32 = 2;
 
 const ONE: Index = 1 << STATE_BITS;
-/// The first index, a little below the wrap, so that every deque soon passes the wrap, on users'
-/// machines as in tests.
+/// The first index of a deque, a little below the wrap, so that the wrap is no rare case.
 pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
 
 const STATE: Index = ONE - 1;
@@ -44,22 +43,24 @@ impl Top {
         self.0 & !STATE
     }
 
-    /// Returns whether a thief may announce a batch at this index: none was announced here before.
+    /// Returns whether no batch was announced at this index yet, so that a thief may announce one.
     #[inline(always)]
     pub(super) fn is_open(self) -> bool {
         self.0 & STATE == 0
     }
 
-    /// Returns whether a batch is announced, so that a thief may take several items at once.
+    /// Returns whether a batch is announced and not withdrawn.
     #[inline(always)]
     pub(super) fn is_announced(self) -> bool {
         self.0 & ANNOUNCED != 0
     }
 
-    /// Returns whether `bottom` is at most `few` ahead of this index. `few` has [`ONE`] per item.
+    /// Returns whether `bottom` is at most `few` ahead of this index. `few` counts [`ONE`] for each
+    /// item.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
-        // The state is less than one step, so it does not change the answer.
+        // The state bits can stay in the word: they are less than one step, so the answer is the
+        // same.
         bottom.wrapping_sub(self.0) <= few
     }
 
@@ -115,7 +116,7 @@ pub(super) fn distance(from: Index, to: Index) -> usize {
     signed_distance(from, to).max(0) as usize
 }
 
-/// Returns the number of an index's slot, which the caller must still mask by the capacity.
+/// Returns the index counted in items. The caller masks it by the capacity to get the slot.
 #[inline(always)]
 pub(super) fn slot_number(index: Index) -> usize {
     (index >> STATE_BITS) as usize

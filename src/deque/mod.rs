@@ -21,11 +21,11 @@
 //!   that item. A thief that takes one item does not reach it, because one of the two threads sees
 //!   the other's write (`LAST_ITEM`). A batch does not reach it, because the thief announces the
 //!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. Before the owner takes an item
-//!   that such a batch may reach, it withdraws the announcement (`batch.rs`).
+//!   that an announced batch may reach, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
-//!   then `top` has passed all lower indices of the slot. So a thief's copy is whole if its claim
-//!   of the item succeeds afterwards. In that case `top` was unchanged until the claim, and the
-//!   owner did not pop the item (I4).
+//!   then `top` has passed all lower indices of the slot. So a thief's copy is whole if the thief's
+//!   claim succeeds afterwards. Then `top` did not change before the claim, and the owner did not
+//!   pop the item (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through crossbeam-epoch, and each of its thieves is pinned while using a buffer.
@@ -34,8 +34,7 @@
 //! # Orderings
 //!
 //! The constants below are the only orderings here stronger than `Relaxed`. `proofs/orderings.md`
-//! argues each under its name. `cargo xtask orderings` weakens each use of a constant, and reports
-//! the model that fails. `loom-tests/unwitnessed.md` explains the uses for which no model fails.
+//! argues each under its name.
 //!
 //! # Sources
 //!
@@ -43,10 +42,8 @@
 //! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two
 //! orderings of the second paper are corrected. The pointer to a new buffer is stored with release
 //! (Norris and Demsky, *CDSChecker*, OOPSLA 2013). The `bottom` by which `pop` reserves is stored
-//! with release too, as C++20 demands. This deque differs from theirs in four points. `push` looks
-//! at `top` only when the deque seems full. A last item is decided by `top` alone. Indices start
-//! just below their wrap. A deque that does not shrink keeps outgrown buffers, so that stealing
-//! needs no epoch.
+//! with release too, as C++20 demands. DESIGN.md, section 4, lists how this deque differs from
+//! theirs.
 //!
 //! # Step by step
 //!
@@ -84,26 +81,25 @@ use index::{FIRST, Top, after};
 /// reserves the newest item, because a thief may learn about the older items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// A thread that sees `top` beyond an index knows that the taker has made its copy. The thread also
-/// sees the `bottom` and the `buffer` that the taker saw.
+/// A thread that sees `top` beyond an index knows that the item's taker has made its copy. The
+/// thread also sees the `bottom` and the `buffer` that the taker saw.
 ///
-/// The owner needs the finished copy before it writes the slot again. Thieves and `pop` need the
-/// `bottom` that the taker saw. With an older `bottom` they could answer Empty for a deque that was
-/// not empty during the call.
+/// The owner must not write a slot again before the taker has copied it. Thieves and `pop` must see
+/// the `bottom` that the taker saw. With an older `bottom` they could answer Empty although the
+/// deque was not empty during the call.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.
 const GROWN: Pair = Pair::named("deque::GROWN");
 
 /// The owner writes `bottom`, then reads `top`. A thief writes `top`, or reads another thread's
-/// claim there, and then reads `bottom`. At least one of the two threads sees that the other is
-/// after the same item (I4). Only LIFO deques need it.
+/// claim in `top`, and then reads `bottom`. At least one of the two threads sees that the other is
+/// after the same item (I4). Only LIFO deques need this pair.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit.
 pub(crate) const MAX_BATCH: usize = 32;
 
-/// The state that the owner and the thieves share.
 struct DequeState<T> {
     top: CachePadded<AtomicIndex>,
     bottom: CachePadded<AtomicIndex>,
@@ -130,20 +126,21 @@ impl<T> DequeState<T> {
         }
     }
 
-    /// Pins the thread if a buffer may be freed while the thread uses it.
+    /// Pins the thread if the deque shrinks, so that no thread frees a buffer that this one uses.
     #[inline]
     fn pin(&self) -> Option<Guard> {
         self.rarely_written.domain.as_ref().map(Domain::pin)
     }
 }
 
-/// Frees a buffer and the older buffers that it replaced.
+/// A buffer and the older buffers that it replaced; the drop frees all of them.
 struct Chain<T>(*mut Protected<Buffer<T>>);
 
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
         while !self.0.is_null() {
-            // SAFETY: I6 — a kept buffer is freed only here, when no other handle can use it.
+            // SAFETY: I6 — only this drop frees the buffer, and no other handle can use the buffer
+            // any more.
             let buffer = unsafe { Box::from_raw(self.0) };
             self.0 = buffer.outgrown();
         }
@@ -178,8 +175,8 @@ impl<T> Drop for DequeState<T> {
             }
         }
 
-        // Relaxed, all: this is the last handle, and `Arc` has ordered the other handles' accesses
-        // before it.
+        // Relaxed, all: this is the last handle, and `Arc` orders the other handles' accesses
+        // before this drop.
         let chain = Chain(self.rarely_written.buffer.load(Relaxed));
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
         // SAFETY: I6 — this is the current buffer, and `chain` outlives the borrow.

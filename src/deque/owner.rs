@@ -43,9 +43,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if there is
-    /// room. The code for that case cannot panic, so the compiler need not store the item on the
-    /// stack. In `push` the compiler may store the item's words there and load them back in pairs,
-    /// which waits for the stores.
+    /// room. In `push`, which can panic, the compiler may store the item's words on the stack and
+    /// load them back in pairs. Such a load waits for the stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -111,7 +110,6 @@ impl<T> Worker<T> {
     /// ```
     #[inline]
     pub fn push_was_empty(&self, item: T) -> bool {
-        // Before the push, because a thief may take the item as soon as `push` publishes it.
         let was_empty = self.is_empty();
         self.push(item);
         was_empty
@@ -135,9 +133,7 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        // A release store costs no more than a plain store, so the loop publishes each item at
-        // once. The iterator may even push into this very deque, because no item waits in an
-        // unpublished slot.
+        // Each item is published at once, because the iterator may push into this very deque.
         let items = items.into_iter();
         self.reserve(items.size_hint().0);
         items.for_each(|item| self.push(item));
@@ -163,20 +159,18 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.pop(), Some(2));
     /// assert_eq!(worker.pop(), None);
     /// ```
-    // Inlined although it is long: a call and its return are taken branches, and each costs half a
-    // nanosecond on some processors.
+    // Inlined although it is long: on some processors a call and its return cost half a nanosecond
+    // each.
     #[inline(always)]
     pub fn pop(&self) -> Option<T> {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let read = |slot: &Slot<T>| unsafe { slot.peek() };
-        // SAFETY: I2, I3, I4 — `take_next` calls this only after the item has become ours. The copy
-        // is opened in place, because each further move of a large item would need its size on the
-        // stack again.
+        // SAFETY: I2, I3, I4 — `take_next` calls this only after the item has become ours.
         self.take_next(read, |copy| unsafe { copy.assume_init() })
     }
 
-    /// Takes the next item as [`pop`](Self::pop) does, but reads the item word by word. If the item
-    /// was just pushed, a load of two words at once would wait until both stores are in the cache.
+    /// Takes the next item as [`pop`](Self::pop) does, but reads the item word by word. Just after
+    /// a push, a load of two words at once would wait until both stores are in the cache.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn pop_by_words(&self) -> Option<T> {
@@ -217,11 +211,12 @@ impl<T> Worker<T> {
         Some(self.take_next(|_| (), |()| ()).is_some())
     }
 
-    /// Takes the next item: reads it, makes it the owner's, and applies `give` to it.
+    /// Takes the next item: copies it by `read`, makes it the owner's, and applies `give` to the
+    /// copy.
     ///
-    /// The common path makes no call, and gives the copy that it read before the fence or the
-    /// claim. The rare paths make a call, and read the item again after it. A copy kept across the
-    /// call would have to be saved on the stack in every `pop`.
+    /// The common path gives the copy that it made before the fence or the claim. The rare paths
+    /// call a function, and then read the item again. A copy that is kept across a call would be
+    /// saved on the stack in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
@@ -229,7 +224,7 @@ impl<T> Worker<T> {
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Read before the fence, because after it each load would wait for the previous load.
+            // Read before the fence: after the fence, the load of the item would wait.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
             // I2, I4: if `top` has not changed, thieves have older items to take first, and no
@@ -253,15 +248,15 @@ impl<T> Worker<T> {
         Some(give(read(self.slot(index))))
     }
 
-    /// Returns whether `pop` is to claim the item at `top`. If not, the deque is empty, or its
+    /// Returns whether `pop` is to claim the item at `top`. If `false`, the deque is empty, or its
     /// buffer must be halved first.
     #[inline(always)]
     fn is_to_be_claimed(&self, top: Top, bottom: Index) -> bool {
         !top.is_near(bottom, self.sparse.get()) || top.is_below(bottom)
     }
 
-    /// Takes the next item, and returns its index. Handles the rare cases: a failed claim, an empty
-    /// deque, and a buffer to be halved. `top` is the value that the owner saw last.
+    /// Takes the next item in the rare cases: a failed claim, an empty deque, and a buffer to be
+    /// halved. Returns the item's index. `top` is the value that the owner saw last.
     #[cold]
     fn take_slow(&self, mut top: Top, bottom: Index) -> Option<Index> {
         loop {
@@ -287,13 +282,12 @@ impl<T> Worker<T> {
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
         LAST_ITEM.fence();
-        // LAST_ITEM orders this load. The load also acquires, because `settle` may remember the
-        // value, and `push` relies on the remembered `top`.
+        // The load acquires, because `settle` may remember the value, and `push` relies on the
+        // remembered `top`.
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
-    /// Returns whether the owner gets the reserved item. Thieves may be close to the item, or have
-    /// taken it.
+    /// Returns whether the owner gets the reserved item. `top` was read after the reservation.
     #[cold]
     fn settle(&self, mut top: Top, bottom: Index) -> bool {
         let newest = before(bottom);
@@ -312,19 +306,19 @@ impl<T> Worker<T> {
                 Err(moved) => top = moved,
             }
         };
-        // The deque is empty. `bottom` returns to its value before the reservation.
+        // The deque is empty: `bottom` returns to its value before the reservation. The store is
+        // relaxed, because it publishes no item.
         self.own_bottom.set(bottom);
-        // Relaxed: there is nothing below `bottom` to publish.
         self.shared.bottom.store(bottom, Relaxed);
         last
     }
 
-    /// Changes the shared `top` to `next` if it still is the given `top`. Otherwise returns its
-    /// present value. In both cases the owner remembers the present value.
+    /// Changes the shared `top` to `next` if its value still is `top`. Otherwise returns the
+    /// present value. In both cases the owner remembers the value that is then in `top`.
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());
-        // Strong, so that a failure means that `top` has changed.
+        // Not the weak exchange, which may fail although `top` has not changed.
         let result = self.shared.top.compare_exchange(top.0, next.0, success, CLAIM.acquire());
         let (now, result) = match result {
             Ok(_) => (next, Ok(())),
@@ -334,8 +328,8 @@ impl<T> Worker<T> {
         result
     }
 
-    /// Remembers `top` without the mark of an announced batch, so that `take_next` finds `top`
-    /// changed while a batch is announced, and calls `settle`.
+    /// Remembers `top` without the mark of an announced batch. So while a batch is announced,
+    /// `take_next` finds that `top` differs, and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());
@@ -354,7 +348,7 @@ impl<T> Worker<T> {
         self.publish(after(bottom, 1));
     }
 
-    /// Stores `bottom`. Thieves then see the items below it.
+    /// Stores `bottom`, so that thieves see the items below `bottom`.
     #[inline(always)]
     pub(super) fn publish(&self, bottom: Index) {
         self.own_bottom.set(bottom);

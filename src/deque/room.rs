@@ -1,5 +1,5 @@
-//! Room in a deque: growing, shrinking, limits. The owner replaces the buffer here. The owner also
-//! sets the limits that let `push` and `pop` work without reading `top`.
+//! Room in a deque: growing, shrinking, and the limits that let `push` and `pop` work without
+//! reading `top`.
 
 use super::buffer::{Buffer, copy_slots};
 use super::index::{Top, after, before, distance};
@@ -58,9 +58,8 @@ impl<T> Worker<T> {
 
     /// Gives back memory that the present items do not need.
     ///
-    /// A deque built with `shrinking` gives back every buffer that its stealers no longer use. Any
-    /// other deque keeps its buffers while a [`Stealer`](super::Stealer) exists, so this call does
-    /// nothing then.
+    /// A deque built with `shrinking` gives back every buffer that its stealers no longer use. On
+    /// any other deque this call does nothing while a [`Stealer`](super::Stealer) exists.
     ///
     /// # Examples
     ///
@@ -100,7 +99,6 @@ impl<T> Worker<T> {
         // SAFETY: I6 — no other thread has the new buffer yet, so it is not freed.
         let slots = unsafe { &*new }.slots();
         copy_slots((self.slots(), top), (slots, top), distance(top, bottom));
-        // Relaxed: there is no other handle.
         self.shared.rarely_written.buffer.store(new, Relaxed);
         let old = self.buffer.get();
         self.set_buffer(new);
@@ -121,7 +119,7 @@ impl<T> Worker<T> {
         wanted.min(needed - len)
     }
 
-    /// Reads `top`, and remembers it. All slots below it are free, because the takers have made
+    /// Reads and remembers `top`. The slots below `top` are free: their items' takers have made
     /// their copies (CLAIM).
     fn see_top(&self) -> Index {
         let top = Top(self.shared.top.load(CLAIM.acquire()));
@@ -129,8 +127,7 @@ impl<T> Worker<T> {
         top.index()
     }
 
-    /// Sets the limits with which `push` and `pop` compare: `room`, `few` and `sparse` of
-    /// [`Worker`].
+    /// Sets the limits `room`, `few` and `sparse` of [`Worker`] for the present capacity.
     pub(super) fn set_limits(&self) {
         let capacity = self.capacity();
         self.room.set(before(after(0, capacity.min(self.max_capacity))));
@@ -143,14 +140,13 @@ impl<T> Worker<T> {
         });
     }
 
-    /// Halves the buffer. Called by `pop` of a deque that shrinks.
     #[cold]
     pub(super) fn halve(&self, top: Index, bottom: Index) {
         self.replace(self.capacity() / 2, top, bottom);
         self.set_limits();
     }
 
-    /// Moves the items to a buffer of another capacity. `capacity` is at least `bottom - top`.
+    /// Moves the items to a new buffer of this capacity, which is enough for them.
     fn replace(&self, capacity: usize, top: Index, bottom: Index) {
         debug_assert!(distance(top, bottom) <= capacity, "I7");
         let old = self.buffer.get();
@@ -163,8 +159,8 @@ impl<T> Worker<T> {
         self.set_buffer(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());
         if let Some(domain) = domain {
-            // SAFETY: I6 — the store above has unlinked the old buffer, and no thread writes it
-            // again. The items have been copied, and a buffer does not drop items.
+            // SAFETY: I6 — the store above has unlinked the old buffer, and no thread writes the
+            // buffer again. Its items have been copied, and a buffer does not drop items.
             unsafe { domain.pin().retire(old) };
         }
     }

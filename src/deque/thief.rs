@@ -39,7 +39,7 @@ pub struct Stealer<T> {
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.
 unsafe impl<T: Send> Sync for Stealer<T> {}
-// No method runs code of the user's while an invariant is broken.
+// Unwind-safe: no method runs the user's code while an invariant is broken.
 impl<T> UnwindSafe for Stealer<T> {}
 impl<T> RefUnwindSafe for Stealer<T> {}
 
@@ -75,7 +75,6 @@ impl<T> Stealer<T> {
     #[inline(always)]
     pub(super) fn claim(&self, top: Top, count: usize) -> bool {
         let success = LAST_ITEM.strong(CLAIM.release());
-        // Relaxed, on failure: the thief discards its copies.
         self.shared.top.compare_exchange(top.0, top.taken(count).0, success, Relaxed).is_ok()
     }
 
@@ -88,8 +87,8 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
-    /// `Retry` is lock-free, because each `Retry` is due to an item taken by another thread, or to
-    /// a mark. An index gets at most two marks.
+    /// `Retry` is lock-free. Each `Retry` is due to an item taken by another thread, or to a mark
+    /// at the item's index. An index gets at most two marks.
     ///
     /// # Ordering
     ///
@@ -123,16 +122,16 @@ impl<T> Stealer<T> {
         self.take(top)
     }
 
-    /// Takes the item that was seen at `top`, if `top` is unchanged.
+    /// Takes the item at `top`, if `top` has not changed since the caller read it.
     #[inline(always)]
     fn take(&self, top: Top) -> Steal<T> {
-        // Before the claim, because the owner may write the slot again after the claim. Until the
-        // claim succeeds, the copy may be torn (I5).
+        // Copied before the claim, because afterwards the owner may write the slot again. The copy
+        // may be torn until the claim succeeds (I5).
         let copy = self.buffer().slot(top.index()).copy();
         if !self.claim(top, 1) {
             return Steal::Retry;
         }
-        // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during the
+        // SAFETY: I2, I3, I5 — we have moved `top` past this item, which was in its slot during the
         // copy.
         Steal::Success(unsafe { copy.assume_init() })
     }
@@ -154,8 +153,8 @@ impl<T> Stealer<T> {
                 return None;
             }
             if self.claim(top, 1) {
-                // SAFETY: I2, I3, I5 — we have moved `top` past this item, and it was there during
-                // the copy.
+                // SAFETY: I2, I3, I5 — we have moved `top` past this item, which was in its slot
+                // during the copy.
                 return Some(unsafe { copy.assume_init() });
             }
             drop(guard);
@@ -178,8 +177,8 @@ impl<T> Stealer<T> {
     pub fn len(&self) -> usize {
         loop {
             let (top, bottom) = self.look();
-            // Relaxed: this load returns no `top` older than the one that the owner knew when it
-            // stored `bottom`, because the load of `bottom` acquires.
+            // Relaxed: the load of `bottom` acquires. So this load returns no `top` older than the
+            // one that the owner knew when it stored that `bottom`.
             let now = Top(self.shared.top.load(Relaxed));
             if now.index() == top.index() {
                 return distance(top.index(), bottom);

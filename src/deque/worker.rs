@@ -42,25 +42,22 @@ use core::ptr;
 pub struct Worker<T> {
     pub(super) shared: Arc<DequeState<T>>,
     pub(super) flavor: Flavor,
-    /// The current buffer (I1: only the owner changes it).
     pub(super) buffer: Cell<*mut Protected<Buffer<T>>>,
     slots: Cell<*const [Slot<T>]>,
     /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
-    /// The newest `top` that the owner has read with acquire, without the mark of an announcement.
-    /// The present `top` is the same or further on (I3). The field saves `pop` a load of `top`,
-    /// which would wait for the locked instruction before it. It saves `push` that load, too, from
-    /// a cache line that thieves write.
+    /// The newest `top` that the owner has read with acquire or has written, without the mark of an
+    /// announcement. The present `top` is the same or further on (I3). The field spares `pop` and
+    /// `push` a load from a cache line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// The greatest length at which `push` has room for another item. Here and in the next two
-    /// fields, a length is `bottom` minus `top_seen`: one index step for each item.
+    /// The greatest `bottom - top_seen`, in index steps, at which `push` has room for another item.
     pub(super) room: Cell<Index>,
-    /// The greatest length at which `pop` claims the oldest item, or halves the buffer first
-    /// (`sparse`). At a greater length `pop` reserves the newest item. For a LIFO deque this is one
-    /// item, or `sparse` if that is more. For a FIFO deque this is `Index::MAX`.
+    /// The greatest `bottom - top_seen` at which `pop` claims the oldest item or halves the buffer.
+    /// Above that, `pop` reserves the newest item. One item for a LIFO deque, or `sparse` if that
+    /// is more; `Index::MAX` for a FIFO deque.
     pub(super) few: Cell<Index>,
-    /// The greatest length at which `pop` halves the buffer, unless only one item is left. This is
-    /// a quarter of the capacity, or zero if the deque never shrinks or is at its minimum.
+    /// The greatest `bottom - top_seen` at which `pop` halves the buffer, unless only one item is
+    /// left. A quarter of the capacity, or zero if the deque never shrinks or is at its minimum.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
@@ -70,13 +67,11 @@ pub struct Worker<T> {
 // needed, since another thread then pops items that this thread pushed. `T: Sync` is not: no two
 // threads see one item.
 unsafe impl<T: Send> Send for Worker<T> {}
-// No method runs code of the user's while an invariant is broken.
+// Unwind-safe: no method runs the user's code while an invariant is broken.
 impl<T> UnwindSafe for Worker<T> {}
 impl<T> RefUnwindSafe for Worker<T> {}
 
 impl<T> Worker<T> {
-    /// Creates a deque with `min_capacity` slots, a power of two. `pop` does not shrink the deque
-    /// below that, unless `shrink_to_fit` has lowered the minimum.
     pub(super) fn make(
         flavor: Flavor,
         min_capacity: usize,
@@ -84,7 +79,6 @@ impl<T> Worker<T> {
         shrinking: bool,
     ) -> Self {
         let shared = Arc::new(DequeState::new(min_capacity, shrinking));
-        // Relaxed: there is no other handle yet.
         let buffer = shared.rarely_written.buffer.load(Relaxed);
         let worker = Worker {
             shared,
@@ -173,8 +167,7 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        // Relaxed: `top` only grows, so an old `top` can only add items that are already taken. The
-        // documentation permits that.
+        // Relaxed: an old `top` can only add items that are already taken, which may be counted.
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }
 
@@ -247,7 +240,7 @@ impl<T> Iterator for Drain<'_, T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, None) // thieves may take everything, and the owner may push while it drains
+        (0, None) // thieves may take everything, and the owner may push meanwhile
     }
 }
 

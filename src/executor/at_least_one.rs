@@ -4,7 +4,7 @@ use core::num::NonZeroUsize;
 
 /// A number of at least one, as an argument: a `usize`, such as a literal, or a [`NonZeroUsize`].
 ///
-/// Only this crate implements it.
+/// Only this crate implements this trait.
 ///
 /// # Examples
 ///
@@ -21,14 +21,14 @@ pub trait AtLeastOne: Sealed {}
 impl AtLeastOne for usize {}
 impl AtLeastOne for NonZeroUsize {}
 
-/// Keeps other crates from implementing [`AtLeastOne`], and has its method. Of the integer types
-/// only `usize` implements it, because with two the type of a literal would be ambiguous.
+/// Keeps other crates from implementing [`AtLeastOne`]. Of the integer types only `usize`
+/// implements it: with two of them, the type of a literal would be ambiguous.
 pub trait Sealed {
     /// Returns the number.
     ///
     /// # Panics
     ///
-    /// Panics if it is zero.
+    /// Panics if the number is zero.
     fn get(self) -> NonZeroUsize;
 }
 

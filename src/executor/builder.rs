@@ -35,8 +35,8 @@ pub struct TaskBuilder<'a> {
 }
 
 impl<'a> TaskBuilder<'a> {
-    /// Returns a builder for a task of this executor, in its [context](Executor::context) if it has
-    /// one.
+    /// Returns a builder for a task of this executor. The task has the [context](Executor::context)
+    /// of the executor, if any.
     ///
     /// # Examples
     ///
@@ -50,13 +50,14 @@ impl<'a> TaskBuilder<'a> {
         TaskBuilder { executor, context, token: None, group: None, deadline: None }
     }
 
-    /// Sets the context that is captured when the task is spawned, in place of the executor's.
+    /// Sets the context, which is captured when the task is spawned. It replaces the executor's
+    /// context.
     pub fn context(mut self, context: &'a Flow) -> Self {
         self.context = Some(context);
         self
     }
 
-    /// Spawns the task without the context that the executor's tasks otherwise capture.
+    /// Removes the context, so that the task does not run in the context of the executor.
     ///
     /// # Examples
     ///
@@ -289,17 +290,17 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce(V) -> T + Send + 'static,
     {
-        // Shared, so that this call can take the value back. A refused task does not begin. This
-        // call does not keep the value, because a canceller must have dropped it.
+        // Only the task owns the value, since a canceller must drop the value with the closure. A
+        // weak reference takes the value back from a refused task, which never begins.
         let theirs = TakeOnce::new(value);
         let ours = theirs.weak();
         let (rejected, handle) =
             self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
         let Err(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
-        // There is none if the task was cancelled before it was refused.
+        // A task that was cancelled before it was refused has lost its value.
         let Some(value) = ours.take() else { return Ok(handle) };
         handle.any().hand_back();
-        // A panic of the snapshot's destructor must not take the value from the caller.
+        // If the destructor of the captured context panics, the caller must still get the value.
         thread::completes(|| drop(job));
         Err((value, reason))
     }
@@ -320,7 +321,8 @@ impl<'a> TaskBuilder<'a> {
         (self.hand_over(job, None), handle)
     }
 
-    /// Submits a closure in its context. The closure drops its link to the token when it has run.
+    /// Submits a closure in the context of the builder. The closure drops its link to the token
+    /// when it has run.
     fn submit_boxed<T: Send + 'static>(
         &self,
         mut f: Box<dyn FnOnce() -> T + Send>,
@@ -344,7 +346,7 @@ impl<'a> TaskBuilder<'a> {
     fn settings(&self) -> TaskSettings {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
-        // A scheduler has one id for all its queues, so a queue's own home takes precedence.
+        // A `FairScheduler` has the id of its default queue, but can submit into another queue.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         TaskSettings { home, limited, member, deadline: self.deadline }
     }
@@ -352,7 +354,7 @@ impl<'a> TaskBuilder<'a> {
     /// Links a task to the token, stores the link in `place`, and hands the task's job to the
     /// executor. If the token is cancelled already, cancels the task, and does not hand it over.
     ///
-    /// Knows neither the closure nor its type of result, so a program compiles this once.
+    /// Not generic over the closure and its result, so a program compiles this once.
     fn hand_over(&self, job: Job, place: Option<Place>) -> Result<(), Rejected> {
         let task = job.task().expect("`task_of` has made the job").another();
         if let (Some(token), Some(place)) = (self.token, place) {
@@ -368,8 +370,8 @@ impl<'a> TaskBuilder<'a> {
         if self.token.is_some() {
             task.was_early();
         }
-        // Not earlier, because a worker that waits for the group could run a task that is then
-        // refused.
+        // After `execute`: a worker that waits for the group could otherwise run a task that the
+        // executor then refuses.
         if let (Some(group), Ok(())) = (self.group, &result) {
             group.group().add(task);
         }

@@ -32,18 +32,19 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shutdown {
-    /// The jobs run.
+    /// The executor runs the jobs.
     Drain,
-    /// The jobs are dropped, and their handles report a cancellation. A running job is not
-    /// interrupted. It runs to its end, and so do the second closures of its `join`s. A `join` from
-    /// outside the pool also runs both closures: on the calling thread, if the pool has dropped
-    /// them. Each queued job of a scope runs or is dropped. If one was dropped, the scope panics or
-    /// returns an error at its end.
+    /// The executor drops the jobs, and their handles report a cancellation. A job that has begun
+    /// is not interrupted: it runs to its end, and so do the second closures of its `join`s. A
+    /// `join` from outside the pool also runs both closures: on the calling thread, if the pool has
+    /// dropped them. Each queued job of a scope runs or is dropped. If one was dropped, the scope
+    /// panics or returns an error at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
-    /// Workers drop the jobs that this thread misses or that are queued later. They do so when they
-    /// look for a job, but never inside a wait. Each of these threads counts as a thread of the
-    /// pool meanwhile. So a destructor that would wait for the pool gets [`WouldDeadlock`].
+    /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker does
+    /// so when it looks for a job, but never inside a wait. A thread that drops jobs counts as a
+    /// thread of the pool meanwhile. So a destructor that would wait for the pool gets
+    /// [`WouldDeadlock`].
     Cancel,
 }
 
@@ -72,7 +73,7 @@ impl fmt::Display for WouldDeadlock {
 
 impl core::error::Error for WouldDeadlock {}
 
-/// The reason why a pool, a scheduler or a queue has not shut down in time.
+/// The reason why the shutdown of a pool, a scheduler or a queue has not come to its end.
 ///
 /// # Examples
 ///
@@ -93,7 +94,8 @@ impl core::error::Error for WouldDeadlock {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ShutdownError {
-    /// The caller is a thread of the pool, or of the scheduler's executor. Nothing has changed.
+    /// The caller is a thread of the pool, or of the executor of the scheduler. The call has
+    /// changed nothing.
     WouldDeadlock,
     /// No further jobs are accepted, but some accepted jobs, or some threads of a
     /// [`ThreadPool`](crate::ThreadPool), have not ended.

@@ -75,8 +75,8 @@ struct Over<E> {
     _end: Mutex<Option<(CancelToken, CancelLink)>>,
 }
 
-/// The jobs for which the executor had no room, and whether each is to go behind the others. While
-/// this is `Some`, a thread offers the jobs again.
+/// The jobs for which the executor had no room. The flag of a job says whether it goes behind the
+/// other jobs of the executor. While this is `Some`, a thread offers the jobs again.
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 impl<E: Executor + 'static> Polling for Over<E> {
@@ -101,15 +101,15 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // `is_last` is set for a future that has woken itself. `execute` could make its job the newest
-    // of this thread, which would then run before all others.
+    // `is_last` is set for a future that has woken itself. After `execute`, a worker might run the
+    // job of that future next, before all other jobs.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }
 
 impl<E: Executor + 'static> Over<E> {
-    /// Offers a job to the full executor until it has room. Another thread does this, since the
-    /// calling thread might hold locks that the job takes.
+    /// Has a separate thread offer the job until the executor has room. The calling thread does not
+    /// do so itself, because it might hold locks that the job takes.
     #[cold]
     fn offer_later(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let mut backlog = self.backlog.lock();
@@ -143,7 +143,6 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
         };
         drop(backlog);
         let mut offered = Some((job, Reason::Full));
-        // If the executor panics, this job is lost, and the others remain.
         thread::completes(|| {
             while let Some((job, Reason::Full)) = offered.take() {
                 offered = offer(executor, job, is_last).err();
@@ -152,8 +151,6 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
                 }
             }
         });
-        // If the executor refused the job for another reason, the drop ends its future, whose
-        // destructor is the user's code and might panic.
         thread::completes(|| drop(offered));
     }
 }

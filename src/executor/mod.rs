@@ -186,9 +186,9 @@ pub trait Executor: Send + Sync {
     /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
     /// A scheduler serves its queues by jobs that are called *tickets*. It submits at most as many
-    /// as the executor's parallelism, which it reads again before each of them. If this method
-    /// returns `true`, the scheduler submits one more ticket. That ticket begins as soon as the
-    /// executor has room: because the executor has grown, or because another thread replaces a
+    /// tickets as the executor's parallelism, which it reads again before each ticket. If this
+    /// method returns `true`, the scheduler submits one more ticket. That ticket begins as soon as
+    /// the executor has room: because the executor has grown, or because another thread replaces a
     /// thread that blocks.
     ///
     /// # Examples
@@ -228,7 +228,7 @@ pub trait Executor: Send + Sync {
     }
 
     /// Returns the rule by which a thread that waits for a task of this executor may run that task.
-    /// By default `None`: every thread that runs a job of this executor may.
+    /// By default `None`: every thread that runs a job of this executor may run the task.
     ///
     /// A [`Queue`](crate::fair::Queue) has such a rule. A wrapper that forwards all methods of this
     /// trait to a queue behaves like the queue.
@@ -316,7 +316,7 @@ pub trait Executor: Send + Sync {
     }
 }
 
-/// A pointer to an executor is an executor.
+/// Implements [`Executor`] for pointers, which forward every call.
 macro_rules! by_reference {
     ($($Pointer:ty),*) => {
         $(impl<E: Executor + ?Sized> Executor for $Pointer {

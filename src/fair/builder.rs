@@ -20,9 +20,7 @@ use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
-/// The default length of a lease.
 const QUANTUM: Duration = Duration::from_micros(100);
-/// The default maximum of tasks in a lease.
 const TASKS_PER_LEASE: usize = 1024;
 
 /// Builds a [`FairScheduler`].
@@ -65,10 +63,11 @@ impl Builder {
         }
     }
 
-    /// Sets the policy that picks the next queue, by default [`WeightedFair`]. The scheduler calls
-    /// `make` for each [`Priority`](super::Priority) when the first queue of that priority is
-    /// built. If several threads build such queues at the same time, each may call `make`; one of
-    /// the policies is kept.
+    /// Sets the policy that picks the next queue, by default [`WeightedFair`].
+    ///
+    /// Each [`Priority`](super::Priority) has a policy of its own. The scheduler calls `make` when
+    /// the first queue of a priority is built. If several threads build queues of a new priority at
+    /// the same time, each may call `make`; the scheduler keeps one of their policies.
     ///
     /// # Examples
     ///
@@ -84,20 +83,21 @@ impl Builder {
         self
     }
 
-    /// Keeps `threads` of the executor's threads for queues of this priority and above. Queues of
-    /// lower priorities together hold at most the other threads. So an urgent task begins at once,
-    /// even while long lower tasks run, unless `threads` urgent tasks already run. By default no
-    /// thread is kept.
+    /// Keeps `threads` of the executor's threads for queues of this priority and above. The *lower
+    /// queues*, those of lower priorities, together hold at most the other threads. So an urgent
+    /// task begins at once, even while long tasks of lower queues run, unless `threads` urgent
+    /// tasks already run. By default no thread is kept.
     ///
     /// Each priority can have its own reservation. A later call for the same priority replaces the
-    /// earlier one. If the executor shrinks to `threads` or fewer, lower queues still get one
-    /// thread. If the executor grows, the scheduler learns of it with the next task or at the end
-    /// of a quantum. A thread that [waits](crate::JoinHandle::join) for a task of a lower queue may
-    /// run that task even if lower queues already hold all their threads.
+    /// earlier one. If the executor shrinks to `threads` or fewer, the lower queues still get one
+    /// thread. If the executor grows, the scheduler notices it with the next task or at the end of
+    /// a quantum. A thread that [waits](crate::JoinHandle::join) for a task of a lower queue may
+    /// run that task even if the lower queues already hold all their threads.
     ///
-    /// A lower task that waits or [blocks](crate::pool::blocking) still counts as holding a thread.
-    /// Suppose that all lower tasks that hold threads wait for a further lower task, such as a
-    /// future, which they may not run themselves. Then none of them goes on.
+    /// A task of a lower queue that waits or [blocks](crate::pool::blocking) still counts as
+    /// holding a thread. Suppose that all tasks that hold the lower queues' threads wait for one
+    /// more task of a lower queue. If they may not run it themselves, because it is a future for
+    /// example, none of these tasks goes on.
     ///
     /// # Panics
     ///
@@ -271,14 +271,14 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// Over threads from elsewhere:
+    /// Over an executor that starts a thread for each job:
     ///
     /// ```
     /// use filch::executor::{from_fn, ThreadPerJob};
     /// use filch::fair::FairScheduler;
     /// use filch::Executor;
     ///
-    /// // Two threads at once. If the system has none to give, this hands the job back.
+    /// // Two threads at once. If the system cannot start a thread, the job is handed back.
     /// let threads = from_fn(2, |job| ThreadPerJob.execute(job));
     /// let fair = FairScheduler::over(threads);
     /// assert_eq!(fair.spawn(|| 6 * 7).join().unwrap(), 42);

@@ -35,9 +35,9 @@ impl Queue {
     /// [stop](crate::task::is_cancelled). Returns the number of tasks that this call has dropped;
     /// their handles report that they were cancelled. Also cancels [`token`](Self::token).
     ///
-    /// Other threads may spawn tasks, wake futures or look for work during the call. A task that
-    /// this call misses is dropped by such a thread, or by the thread that serves the queue next.
-    /// The result does not count such tasks.
+    /// This call may miss a task if other threads spawn tasks, wake futures or look for work
+    /// meanwhile. One of those threads, or the thread that serves the queue next, drops the missed
+    /// task. The result does not count missed tasks.
     ///
     /// # Examples
     ///
@@ -80,8 +80,9 @@ impl Queue {
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when no task of this queue is pending, by the rule of
-    /// [`wait_idle`](Self::wait_idle). It blocks no thread, and counts as a handle of the queue.
+    /// Returns a future that is ready when no task of this queue is pending, in the sense of
+    /// [`wait_idle`](Self::wait_idle). The future blocks no thread, and counts as a handle of the
+    /// queue.
     ///
     /// A future of this queue must not await the returned future, which would then never be ready:
     /// the awaiting future is itself pending.

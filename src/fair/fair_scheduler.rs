@@ -24,9 +24,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// the ticket goes behind the executor's other jobs ([`Executor::execute_last`],
 /// [`Executor::yield_now`]).
 ///
-/// While no task is queued or runs, there are no tickets. At most as many tickets run as the
+/// While no task is queued or running, there are no tickets. At most as many tickets run as the
 /// executor has threads. If the executor [enforces](Executor::enforces_parallelism) that number,
-/// one more ticket waits behind them.
+/// one more ticket waits behind the running ones.
 ///
 /// Clones are handles to the same scheduler. Dropping the last handle closes the default queue;
 /// other queues live as long as their own handles.
@@ -125,8 +125,8 @@ impl FairScheduler {
         self.task().spawn(f)
     }
 
-    /// Spawns a closure into the same queue as [`spawn`](Self::spawn), or gives it back if that
-    /// queue refuses it.
+    /// Spawns a closure into the same queue as [`spawn`](Self::spawn), or gives the closure back if
+    /// that queue refuses it.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use crate::task::{CancelToken, Job, JoinError, Limited, OnStack, StackKind};
 use core::mem;
 use core::num::NonZeroUsize;
 
-/// The second half of a `join`, on the stack of the thread that has forked it, its owner (I7).
+/// The second half of a `join`. It lies on the stack of its owner, the thread that forked it (I7).
 #[repr(C)]
 struct ForkHalf<B, R> {
     head: ForkHead,
@@ -29,26 +29,26 @@ struct ForkHalf<B, R> {
 }
 
 impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
-    /// A half whose job is dropped runs as well, because its owner waits for it.
+    /// Dropping the half's job runs the half too, because the owner waits for the result.
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::run };
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of a half whose owner waits, and no other thread has taken it.
+    /// 1. I7 — `head` is the head of a half that no other thread has taken, and whose owner waits.
     unsafe fn run(head: *const OnStack) {
         let this = head.cast::<Self>();
         // SAFETY: 1 — the half stays while its owner waits.
         let half = unsafe { &*this };
-        // SAFETY: 1 — no other thread has taken the half, so the closure is still there for us.
+        // SAFETY: 1 — no other thread has taken the half, so its closure is still there.
         let b = unsafe { half.closure.take() };
         let result = half.latch.run(Serving::owner(), || thread::catch(|| half.context.within(b)));
-        // SAFETY: I7 — the owner reads only after `end`. The next line forgets our copy.
+        // SAFETY: I7 — the owner reads the result only after `end`. The next line forgets our copy.
         unsafe { half.result.put(&result) };
         mem::forget(result);
         // SAFETY: 1 — the half stays until `end`, and this takes only an address in it.
         let latch = unsafe { &raw const (*this).latch };
-        // SAFETY: 1 — the latch counts this fork. The half can be gone after this call, and nothing
-        // below uses it.
+        // SAFETY: 1 — the latch counts this fork. The owner may free the half during this call, and
+        // nothing below uses the half.
         unsafe { Latch::end(latch, Serving::owner()) };
     }
 }
@@ -64,13 +64,13 @@ impl Queue {
     ///
     /// Inside a task of this queue, the halves belong to that task. Such a call usually allocates
     /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if the
-    /// list must grow in which this thread's halves wait. Elsewhere the whole call is a task of the
+    /// list of this thread's offered halves must grow. Elsewhere the whole call is a task of the
     /// queue, as in [`install`](Self::install).
     ///
     /// While another thread runs the second closure, this thread runs only work that was forked
-    /// within that closure. While there is none, this thread sleeps. Then another thread may
-    /// replace it at the executor, and the queue is not charged for the time. But the sleeping
-    /// thread still counts towards the queue's limit.
+    /// within that closure. While there is no such work, this thread sleeps. Meanwhile another
+    /// thread may replace it at the executor, and the queue is not charged for the time. But the
+    /// sleeping thread still counts towards the queue's limit.
     ///
     /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
     /// ended. So a task that has begun can end.
@@ -180,7 +180,7 @@ impl Queue {
             result: Place::empty(),
         };
         half.head = ForkHead::new(&ForkHalf::<B, RB>::KIND, &raw const half.latch);
-        // SAFETY: I7 — no other thread knows the half yet. The next line forgets our copy.
+        // SAFETY: I7 — no other thread knows the half yet. The next line forgets our copy of `b`.
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         half.latch.add(Some(&serving.owner));
@@ -210,10 +210,14 @@ impl Queue {
 
     /// Calls `f` with the queue whose task this thread runs.
     ///
-    /// `f` gets `None` in three cases. The thread runs no task of a queue. Or it runs an unrelated
-    /// job inside the task ([`yield_now`](crate::pool::yield_now)). Or no handle of the queue is
-    /// left. If `f` gets the queue, the thread keeps a handle of it, and so keeps it open, until it
-    /// stops serving the queue. That may be some tasks later.
+    /// `f` gets `None` in three cases:
+    ///
+    /// - The thread runs no task of a queue.
+    /// - The thread runs an unrelated job inside the task ([`yield_now`](crate::pool::yield_now)).
+    /// - No handle of the queue is left.
+    ///
+    /// If `f` gets the queue, the thread holds a handle of the queue until it stops serving the
+    /// queue, perhaps some tasks later. The handle keeps the queue open.
     ///
     /// # Examples
     ///
@@ -234,17 +238,20 @@ impl Queue {
     /// Runs a closure as a task of this queue, and returns its result.
     ///
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure becomes a
-    /// task of the queue, and this thread waits for it as for a
-    /// [handle](crate::JoinHandle::join). A thread of the executor runs the closure itself, before
-    /// its turn, once the queue is below its limit, unless another thread was faster. The queue's
-    /// capacity does not apply, since a waiting thread cannot bring more tasks.
+    /// task of the queue, and this thread waits for that task as
+    /// [`join`](crate::JoinHandle::join) does. If this thread belongs to the executor, it runs the
+    /// task itself, before the task's turn, once the queue is below its limit. Another thread may
+    /// run the task first. The queue's capacity does not apply, since a waiting thread cannot bring
+    /// more tasks.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of the closure. Outside of the queue's tasks, panics in three more cases.
-    /// The task is refused, because the queue is closed, or the executor is closed or full. Or the
-    /// queue or the executor is cancelled, which drops the task. Or the wait would never end
-    /// ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
+    /// Resumes the panic of the closure. Outside of the queue's tasks, also panics
+    ///
+    /// - if the queue is closed, or the executor is closed or full, so that the task is refused;
+    /// - if the queue or the executor is cancelled, which drops the task;
+    /// - if the wait would never end
+    ///   ([`JoinError::is_deadlock`](crate::task::JoinError::is_deadlock)).
     ///
     /// # Examples
     ///
@@ -271,8 +278,8 @@ impl Queue {
         result.unwrap_or_else(|error| panic!("the queue has not run the closure: {error}"))
     }
 
-    /// Calls [`install`](Self::install). A closure that waits for its turn in the queue is dropped
-    /// when the token is cancelled. Returns an error if the closure has not run.
+    /// Calls [`install`](Self::install), but drops a closure that still waits for its turn when the
+    /// token is cancelled. Returns an error if the closure has not run.
     pub(super) fn install_with<F, R>(&self, token: &CancelToken, f: F) -> Result<R, JoinError>
     where
         F: FnOnce() -> R + Send,
@@ -297,7 +304,7 @@ impl Queue {
         result.unwrap_or_else(|payload| thread::resume(payload))
     }
 
-    /// Spawns `f`, which stays in this frame, as a task of the queue, and waits until it has ended.
+    /// Spawns `f`, which stays in this frame, as a task of the queue. Waits until that task ends.
     #[cold]
     fn install_from_outside<F, R>(&self, token: Option<&CancelToken>, f: F) -> Result<R, JoinError>
     where
@@ -339,7 +346,7 @@ impl<F: FnOnce() -> R, R> Call<F, R> {
     ///
     /// 1. `this` points to a live `Call<F, R>`, and no other thread uses it meanwhile.
     unsafe fn run(this: *mut ()) {
-        // SAFETY: 1 — the caller has the `Call` alone.
+        // SAFETY: 1 — the `Call` is live, and no other thread uses it.
         let this = unsafe { &mut *this.cast::<Self>() };
         let f = this.f.take().expect("a task runs once");
         this.result = Some(this.waiter.run(|| this.context.within(f)));

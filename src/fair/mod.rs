@@ -1,10 +1,9 @@
-//! Fair scheduling: many queues share one executor. Each gets thread time by its weight.
+//! Fair scheduling: many queues share one executor, and each gets thread time by its weight.
 //!
-//! A [`FairScheduler`] runs on any [`Executor`](crate::Executor). Tasks are spawned into its
-//! [queues](Queue). A program can make and drop queues at any time. At most 65,535 queues exist at
-//! once, besides the default one. A [`Policy`] picks the queue that is served next. Other
-//! schedulers implement the following features separately; here they are settings, or combinations
-//! of parts:
+//! A [`FairScheduler`] runs on any [`Executor`](crate::Executor). Tasks are spawned into the
+//! scheduler's [queues](Queue). A program can make and drop queues at any time. At most 65,535
+//! queues exist at once, besides the default one. A [`Policy`] picks the queue that is served next.
+//! Each of the following features is a setting, or a combination of parts:
 //!
 //! | | |
 //! |---|---|
@@ -13,7 +12,7 @@
 //! | priorities | [`QueueBuilder::priority`] |
 //! | limited parallelism | [`QueueBuilder::max_parallel`]; for futures, [`QueueBuilder::max_in_flight`] |
 //! | ordered execution | `max_parallel(1)` |
-//! | several pools on the same threads | one [`Queue`] for each: a queue is an executor |
+//! | several pools on the same threads | one [`Queue`] for each pool: a queue is an executor |
 //! | a tenant with many queues | a scheduler [over](FairScheduler::over) the tenant's queue |
 //! | a function with limited parallelism | [`WorkQueue`] |
 //! | fork and join in a tenant's share | [`Queue::join`], [`Queue::scope`], [`Queue::install`] |
@@ -35,7 +34,7 @@
 //! let ((parsing, parser), (_, renderer)) = (component("parser")?, component("renderer")?);
 //! (0..100).for_each(|_| parser.0.execute(Job::new(|| ())).unwrap());
 //! renderer.0.execute(Job::new(|| println!("does not wait for the parser"))).unwrap();
-//! parsing.cancel(); // one of them ends; the threads, and the other, stay
+//! parsing.cancel(); // ends the parser's queue, but not the threads or the renderer's queue
 //! fair.wait_idle()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -52,28 +51,30 @@
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
-//! If S₁ and S₂ are counted from a later moment, the bound is twice as large. Service that is under
-//! way at that moment is charged after it. ε is two units of virtual time, 2⁻¹⁹ ns. For weights
-//! below a million ε is negligible. For the greatest weight, 2³², it is 8 µs of service. The bound
-//! holds while (L + Q)/w is below 73 minutes for each queue. A lease longer than 73 minutes times w
-//! is [charged as one of that length](crate::guide::limits).
+//! If S₁ and S₂ are counted from a later moment, the bound is twice as large. The reason is that
+//! service under way at that moment is charged afterwards.
+//!
+//! ε is two units of virtual time, 2⁻¹⁹ ns. For weights below a million ε is negligible. For the
+//! greatest weight, 2³², it is 8 µs of service. The bound holds while (L + Q)/w is below 73 minutes
+//! for each queue. A lease longer than 73 minutes times w is
+//! [charged as one of that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
-//! clock of [`sim`](crate::sim). Each run takes a thousand programs with random weights, costs and
+//! clock of [`sim`](crate::sim). Each run checks a thousand programs with random weights, costs and
 //! numbers of threads, or ten thousand under `FILCH_STRESS=10`.
 //!
-//! For a task that [forks](Queue::join), L is the task's longest *stretch*. A stretch is a time for
-//! which one thread runs the task, or forks within it, without sleeping in a wait.
+//! For a task that [forks](Queue::join), L is the length of the task's longest *stretch*. During a
+//! stretch, one thread runs the task, or forks within the task, without sleeping in a wait.
 //!
 //! Also:
 //!
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
-//! - A new queue, or one that becomes ready again, has no credit for the time before.
+//! - A queue that is new, or becomes ready again, has no credit for the time before.
 //! - Before its first pick, a ready queue waits for two kinds of leases: those under way, and those
 //!   of the queues with less virtual time.
-//! - While a higher priority is ready, lower ones get every 64th pick.
+//! - While a higher priority is ready, the lower priorities share every 64th pick.
 //!
 //! # When the executor ends
 //!
@@ -92,16 +93,16 @@
 //! A queue may become ready while the executor is full and no ticket is under way. Then the
 //! scheduler starts a thread of its own, which runs the queued tasks and counts against no limit of
 //! the executor. The thread that has made the queue ready may hold locks that these tasks take. So
-//! it runs them itself only if no new thread can be started.
+//! that thread runs the tasks itself only if no new thread can be started.
 //!
 //! # How it works
 //!
 //! - The *ready set* contains every ready queue, and perhaps others.
-//! - A *ticket* is a job that the scheduler submits to the executor. It serves queues for a
-//!   quantum, then submits itself again. It *searches* until it has found a task.
+//! - A *ticket* is a job that the scheduler submits to the executor. The ticket serves queues for a
+//!   quantum, then submits itself again. A ticket *searches* until it has found a task.
 //! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
 //!   within the queue's limit.
-//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease borrows it.
+//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease borrows the lane.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
 //! - A *slot* is the number of a queue, which a later queue may have again. A *line* is the shared
 //!   state of the queue in a slot. Its *life word* counts the queue's tasks and leases.
@@ -142,8 +143,8 @@
 //! - **I4** Every ready queue is in the ready set of its priority. While a set is not empty, some
 //!   ticket searches, or the greatest allowed number of tickets runs. If one of these two does not
 //!   hold, a thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then
-//!   sees to both. A thread that takes a queue out of the set fences (`LOOK`), then looks again. So
-//!   does a ticket that leaves, or is the last to stop searching.
+//!   restores both. A thread that takes a queue out of the set fences (`LOOK`), then looks again. A
+//!   ticket that leaves, or is the last to stop searching, does the same.
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or a later free place wakes the thread.
 //! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame
@@ -172,9 +173,9 @@ mod builder;
 mod ending;
 mod fair_scheduler;
 mod join;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))]
 mod line;
-#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))] // reachable through `for_models`
+#[cfg_attr(not(filch_loom_build), allow(unreachable_pub))]
 mod policy;
 mod queue;
 mod queue_builder;
@@ -194,7 +195,7 @@ pub use queue_builder::QueueBuilder;
 pub use scope::QueueScope;
 pub use work_queue::WorkQueue;
 
-/// The parts that models test by themselves; not part of the public API.
+/// The parts that models test on their own; not part of the public API.
 #[cfg(filch_loom_build)]
 #[doc(hidden)]
 pub mod for_models {
@@ -218,12 +219,12 @@ const OPENED: Pair = Pair::named("fair::OPENED");
 /// A thread that sees tasks ended, or frees a slot, sees all that those tasks did.
 const ENDED: Pair = Pair::named("fair::ENDED");
 
-/// A thread that finds a queue ready sees the charges to the queue before it became ready.
+/// A thread that finds a queue ready sees the charges that were made before the queue became ready.
 const READY: Pair = Pair::named("fair::READY");
 
 /// One thread makes work visible, then looks whether a ticket searches. Another thread stops
 /// serving, then looks for work. At least one of the two sees the other. The same holds for a
-/// thread that waits for a place and a thread that frees it.
+/// thread that waits for a place and a thread that frees one.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// In the tree of `policy/least.rs`, one thread lowers a time, then looks at the floor above it.

@@ -133,9 +133,9 @@ impl<'a> QueueBuilder<'a> {
     /// capacity.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled.
-    /// There is one exception. The job of a task stays queued if the task is cancelled, or is run
-    /// by a thread that waits for it. While 4,096 such jobs are queued, a further such task takes
-    /// up room until a thread reaches its job.
+    /// There is one exception. If a task is cancelled, or is run by a thread that waits for it, the
+    /// task's job stays queued. While 4,096 jobs of ended tasks are queued, one more ended task
+    /// takes up room until a thread reaches its job.
     ///
     /// # Examples
     ///
@@ -154,8 +154,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Sets the priority: a queue of a higher priority is served before those of lower ones. By
-    /// default [`Priority::Normal`].
+    /// Sets the priority: a queue of a higher priority is served before queues of lower priorities.
+    /// By default [`Priority::Normal`].
     ///
     /// # Examples
     ///
@@ -227,7 +227,7 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Builds the queue paused: no task begins until it is [resumed](Queue::resume).
+    /// Builds the queue paused: no task begins until the queue is [resumed](Queue::resume).
     ///
     /// # Examples
     ///
@@ -274,7 +274,7 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         let (scheduler, queues) = (self.scheduler, &self.scheduler.queues);
-        // This may call the user's `make`, and so comes before the lock.
+        // Before the lock: `get` may call the user's `make`.
         let tier = queues.tiers.get(self.settings.tier);
         let mut registry = queues.registry.lock();
         if registry.is_closed {

@@ -15,7 +15,7 @@ use core::{fmt, mem};
 /// A scope of a queue, into which borrowing jobs are spawned. [`Queue::scope`] opens a scope.
 ///
 /// As in [`std::thread::scope`], `'env` is the lifetime of the values that jobs may borrow from
-/// outside, and `'scope` that of the scope itself.
+/// outside, and `'scope` is the lifetime of the scope itself.
 pub struct QueueScope<'scope, 'env: 'scope> {
     queue: &'env Queue,
     latch: Latch,
@@ -35,14 +35,14 @@ struct ScopeJob<'a, F> {
 }
 
 impl<F: FnOnce() + Send> ScopeJob<'_, F> {
-    // A job that is dropped runs as well, because the scope's owner waits for it.
+    // Dropping a job runs the job too, because the scope's owner waits for it.
     const BOXED: StackKind = StackKind { run: Self::run_boxed, give_back: Self::run_boxed };
     const PLACED: StackKind = StackKind { run: Self::run_placed, give_back: Self::run_placed };
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of a job of this type in a box. Its scope waits, and no other thread
-    ///    has taken the job.
+    /// 1. I7 — `head` is the head of a boxed job of this type. The job's scope waits, and no other
+    ///    thread has taken the job.
     unsafe fn run_boxed(head: *const OnStack) {
         // SAFETY: 1 — `offer` made the pointer from a box, and only this thread has taken the job.
         unsafe { Box::from_raw(head.cast::<Self>().cast_mut()) }.run();
@@ -50,8 +50,8 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is that of a job of this type in the scope's room. Its scope waits, and no
-    ///    other thread has taken the job.
+    /// 1. I7 — `head` is the head of a job of this type in the scope's room. The scope waits, and
+    ///    no other thread has taken the job.
     unsafe fn run_placed(head: *const OnStack) {
         // SAFETY: 1 — the room holds the job, and only this thread reads it.
         unsafe { head.cast::<Self>().read() }.run();
@@ -72,7 +72,7 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
 }
 
 impl Queue {
-    /// Calls `f` with a scope, and returns when every job that was spawned into it has ended.
+    /// Calls `f` with a scope, and returns when every job that was spawned in the scope has ended.
     ///
     /// The jobs may borrow everything that outlives the call. They are parts of a task of this
     /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
@@ -118,7 +118,7 @@ impl Queue {
     /// token, and so can `f`.
     ///
     /// Inside a task of this queue, `f` is called in any case. Elsewhere the whole call is a task
-    /// with this token, so `f` is dropped too if the token is cancelled before its turn.
+    /// with this token. If the token is cancelled before that task's turn, `f` is dropped too.
     ///
     /// # Errors
     ///

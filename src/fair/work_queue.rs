@@ -199,7 +199,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
                 task.try_apply(input, move |input| function(input, &token))
             }
             Function::Async(function) => {
-                // Weak, as in `try_apply`.
+                // Weak, so that a canceller of the future drops the input at once.
                 let theirs = TakeOnce::new(input);
                 let ours = theirs.weak();
                 let spawned = task.try_spawn_future(async move {
@@ -214,10 +214,10 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         applied.map_err(|(input, reason)| Rejected { item: input, reason })
     }
 
-    /// Spawns a task that applies the function to an input, and returns its handle. The function
-    /// gets a token that is cancelled with `token` or with the work queue. If `token` is cancelled
-    /// before the function begins, the function is not called, and the handle reports the
-    /// cancellation at once.
+    /// Spawns a task that applies the function to an input, and returns the handle of the output.
+    /// The function gets a token that is cancelled with `token` or with the work queue. If `token`
+    /// is cancelled before the function begins, the function is not called, and the handle reports
+    /// the cancellation at once.
     ///
     /// # Examples
     ///
@@ -275,8 +275,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     /// Closes the work queue, and blocks until every handle has its result. With
     /// [`Shutdown::Drain`], every accepted input is processed. With [`Shutdown::Cancel`], inputs
     /// that have not begun are cancelled, and inputs that have begun are asked to stop. `Cancel`
-    /// also drops futures that have begun, if the function is asynchronous. This can be called
-    /// again.
+    /// also drops futures that have begun, if the function is asynchronous. A second call is no
+    /// error.
     ///
     /// # Errors
     ///

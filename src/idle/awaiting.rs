@@ -1,4 +1,4 @@
-//! Futures that sleep on an event count: the list of sleepers has a waker for each, and no thread
+//! Futures that sleep on an event count. The list of sleepers has a waker for each, and no thread
 //! blocks.
 
 use super::EventCount;
@@ -34,9 +34,9 @@ where
 
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// The condition of an `until`. It sleeps on the event count in place of its future, and the
-/// notifying thread calls `holds`. A call by the next poll would be too late, since the condition
-/// may be that no future is being polled.
+/// The condition of an `until`, which sleeps on the event count in place of the future. The
+/// notifying thread calls `holds`. The future's next poll cannot do that: the condition may be that
+/// no future is being polled.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -48,14 +48,14 @@ enum AwaitedState {
     /// The future has not been polled yet, or will be polled again.
     New,
     /// The future's waker, and the condition's entry in the list of sleepers. While a thread calls
-    /// `holds`, there is no entry, or a notifier has taken it off already.
+    /// `holds`, there is no entry, or a notifier has already taken the entry off.
     Watching(Waker, Option<Asleep>),
-    /// The condition has held, or the future has gone.
+    /// The condition has held, or the future was dropped.
     Over,
 }
 
 impl<O: Send + Sync + 'static> AwaitedCondition<O> {
-    /// Looks whether the condition holds, and goes to sleep if it does not.
+    /// Looks whether the condition holds. If not, puts the condition on the list of sleepers.
     fn look(this: &Unwatched<Self>) {
         let events = (this.events)(&this.owner);
         loop {
@@ -70,12 +70,12 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Committed under the lock: a notifier may call `look` at once, and must find this
-            // entry stored.
+            // Committed under the lock: a notifier may call `look` at once, and must find the entry
+            // in `place`.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,
-                // The list is full. Wakes the task to poll again, so that other tasks run in
+                // The list is full. Wakes the task to poll again, so that other tasks can run in
                 // between.
                 Err(Awake::NoRoom) => {
                     let before = mem::replace(&mut *state, AwaitedState::New);
@@ -86,8 +86,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
         }
     }
 
-    /// Wakes the task. Catches a panic of the user's waker, because the notifier has others to
-    /// tell.
+    /// Wakes the task. Catches a panic of the user's waker, because the notifier has other threads
+    /// to tell.
     fn wake_task(state: AwaitedState) {
         if let AwaitedState::Watching(waker, _) = state {
             thread::completes(|| waker.wake());
@@ -119,7 +119,7 @@ impl<O: Send + Sync + 'static> Future for Until<O> {
             AwaitedState::Over => return Poll::Ready(()),
         };
         drop(state);
-        // Outside the lock, because the waker's destructor is the user's code.
+        // Dropped outside the lock, because the waker's destructor is the user's code.
         drop(before);
         Poll::Pending
     }

@@ -99,11 +99,11 @@ impl EventCount {
     /// barrier. The call takes from a quarter of a microsecond to several microseconds, and up to
     /// 13 in a virtual machine.
     ///
-    /// Where the system does not offer that call, this is [`new`](Self::new).
+    /// Where the system does not offer `membarrier(2)`, the result is that of [`new`](Self::new).
     ///
     /// # Panics
     ///
-    /// [`prepare`](Self::prepare) panics if the process is denied the system call later.
+    /// [`prepare`](Self::prepare) panics if a system call filter denies `membarrier(2)` later.
     ///
     /// # Examples
     ///
@@ -122,9 +122,9 @@ impl EventCount {
     ///
     /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
     /// both cases the thread sees the change when it next prepares. If each prepared thread is
-    /// notified already, and no thread sleeps, the call adds nothing: those threads answer this
-    /// call too. The notified thread need not have prepared before this call. A thread that
-    /// prepares later may take the notification, while an earlier one goes to sleep.
+    /// notified already, and no thread sleeps, the call adds nothing: the prepared threads answer
+    /// this call too. A thread that prepares after this call may take the notification, while a
+    /// thread that prepared before goes to sleep.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -144,7 +144,7 @@ impl EventCount {
     /// Notifies one thread as [`notify_one`](Self::notify_one) does, if the condition holds.
     ///
     /// The condition is evaluated only if a thread is prepared or asleep, after the notifier's
-    /// fence. So the condition's relaxed loads see everything that this prepared or sleeping thread
+    /// fence. So the condition's relaxed loads see everything that the prepared or sleeping thread
     /// wrote before it prepared. A scheduler's condition is typically that no thread is searching
     /// for work already.
     ///
@@ -193,8 +193,9 @@ impl EventCount {
 
     /// Notifies every thread that is prepared or asleep.
     ///
-    /// Each thread that prepared before the call is notified, even if others prepare afterwards.
-    /// [`notify_one`](Self::notify_one) does not promise that. Progress and cost are the same.
+    /// Each thread that prepared before the call is notified, even if other threads prepare
+    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. Progress and cost are
+    /// those of `notify_one`.
     ///
     /// # Examples
     ///
@@ -250,7 +251,7 @@ impl EventCount {
             }
         };
         while number != 0 {
-            // Read before `taken_off`, because another thread may use the waiter afterwards.
+            // Read before `taken_off`, because afterwards another thread may use the waiter.
             let next = self.waiters.get(number).next();
             if let Some(waker) = self.waiters.taken_off(number) {
                 waker.wake();
@@ -259,8 +260,8 @@ impl EventCount {
         }
     }
 
-    /// Takes the newest sleeper off the list, if the word is still `word`, and returns the
-    /// sleeper's waker. Returns `None` if the word has changed or the sleeper has left.
+    /// Takes the newest sleeper off the list, and returns its waker. Returns `None` if the word is
+    /// no longer `word`, or if the sleeper has left.
     pub(super) fn take_off_top(&self, word: Word) -> Option<Waker> {
         let next = self.waiters.get(word.top()).next();
         if self.exchange(word, word.without_top(next)) {
@@ -274,10 +275,9 @@ impl EventCount {
         Word(self.word.load(LAIN.acquire()))
     }
 
-    /// Changes the word for a thread that takes sleepers off or adds signals. Returns whether the
-    /// word was still `word`.
+    /// Changes the word from `word` to `next`, to take sleepers off or to add signals. Returns
+    /// whether the word was still `word`.
     fn exchange(&self, word: Word, next: Word) -> bool {
-        // Relaxed, on failure: the caller does not use the word that the exchange has read.
         self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
     }
 }

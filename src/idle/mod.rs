@@ -23,22 +23,22 @@
 //!  Without the fences both can (store buffering), and the sleeper sleeps on work.
 //! ```
 //!
-//! Between 1 and 4 a thread counts in `prepared`. If it goes to sleep, one exchange of one word
-//! moves it from there to the list. So a notifier that reads the word at c finds it in exactly one
-//! of the two.
+//! Between its steps 1 and 4 a thread counts in `prepared`. If it goes to sleep, one exchange of
+//! one word moves it from `prepared` to the list. So a notifier that reads the word at c finds the
+//! thread either prepared or asleep.
 //!
 //! # Invariants
 //!
-//! - **I1** `prepared` is the number of threads between 1 and 4, and `signals` is at most
+//! - **I1** `prepared` is the number of threads between steps 1 and 4, and `signals` is at most
 //!   `prepared`.
 //! - **I2** A signal leaves the word with a thread that looks again, or with a thread that cancels
 //!   and passes the signal on.
 //! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
 //!   `top` is the head of the list. Only the thread whose exchange moves `top` past a waiter has
-//!   taken that waiter off.
+//!   taken the waiter off.
 //! - **I4** Only the thread that claimed a `HELD` waiter touches it. (`waiters.rs` has the states.)
-//! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes its waker.
-//! - **I6** Waiters are freed with the event count, and not before.
+//! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes the waiter's waker.
+//! - **I6** Waiters are freed when the event count is dropped, and not before.
 //!
 //! # Orderings
 //!

@@ -1,4 +1,4 @@
-//! Parks: the means by which threads sleep, such as a plain parker or an I/O driver.
+//! Parks: the means by which threads sleep.
 
 #[cfg(feature = "std")]
 use crate::sync::park::Parker;
@@ -9,8 +9,8 @@ use core::cell::Cell;
 use core::task::Waker;
 use core::time::Duration;
 
-/// The means by which one thread sleeps: its own parker, or an I/O driver that also waits for other
-/// events.
+/// The means by which one thread sleeps, such as a parker, or an I/O driver that also waits for
+/// other events.
 ///
 /// # Examples
 ///
@@ -92,12 +92,10 @@ impl ThreadPark {
         per_thread! {
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
-        // Makes a new park if the thread has none yet, if its park is in use, or if its storage is
-        // gone.
+        // A new park if the thread has none yet, if its park is in use, or if its storage is gone.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);
-        // Drops the park if the thread's storage is gone.
         let _ = OWN.try_with(|place| place.set(Some(own)));
         result
     }

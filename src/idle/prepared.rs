@@ -27,9 +27,9 @@ impl EventCount {
     /// Announces that this thread is about to sleep. The caller looks once more, then commits or
     /// cancels.
     ///
-    /// The caller's look sees every change whose notification came before, even by relaxed loads.
-    /// At most 16,383 threads can be asleep; a further thread returns from its commit without
-    /// sleeping.
+    /// Even by relaxed loads, the caller's look sees every change whose notification came before
+    /// this call. At most 16,383 threads can be asleep; a further thread returns from its commit
+    /// without sleeping.
     ///
     /// Lock-free: a compare-exchange and a fence.
     ///
@@ -61,8 +61,8 @@ impl EventCount {
                 Err(now) => word = Word(now),
             }
         }
-        // Made before the fence: if the fence panics, dropping `prepared` takes this thread off the
-        // count.
+        // Made before the fence: if the fence panics, the drop of `prepared` takes this thread off
+        // the count.
         let prepared = Prepared::new(self, word.stamp());
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared
@@ -94,9 +94,9 @@ impl<'a> Prepared<'a> {
 
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// If this thread was notified, the caller may have found something other than the announced
-    /// change. So if every prepared thread has been notified, this call passes one notification on
-    /// to a sleeper. Lock-free.
+    /// If every prepared thread has been notified, this call passes one notification on to a
+    /// sleeper. The reason is that the caller may have found something other than the announced
+    /// change. Lock-free.
     ///
     /// # Examples
     ///
@@ -115,8 +115,8 @@ impl<'a> Prepared<'a> {
     /// [`prepare`](EventCount::prepare).
     ///
     /// Rarely, this returns without a notification. Otherwise the notifier's earlier writes happen
-    /// before this returns. If a second notification finds this thread notified already, the second
-    /// adds nothing. Its notifier's writes are then visible only after the next
+    /// before this returns. A second notification of a thread that is notified already adds
+    /// nothing. The second notifier's writes are then visible only after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
@@ -211,8 +211,8 @@ impl<'a> Prepared<'a> {
         !sleep.go()
     }
 
-    /// Puts a waker on the list of sleepers, until a notifier wakes it or it
-    /// [leaves](EventCount::leave).
+    /// Puts a waker on the list of sleepers. It stays there until a notifier takes it off, or until
+    /// [`leave`](EventCount::leave).
     #[cfg(feature = "std")]
     pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake> {
         let sleep = self.lie_down(waker)?;
@@ -225,17 +225,15 @@ impl<'a> Prepared<'a> {
     fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
-            // All waiters are in use, so this thread cannot sleep. Dropping `self` passes on any
-            // notification.
+            // All waiters are in use. The drop of `self` passes on any notification.
             relax();
             return Err(Awake::NoRoom);
         };
-        // SAFETY: I4 — we claimed the waiter above, and this is the only call.
+        // SAFETY: I4 — we claimed the waiter above, and call `lie_down` once.
         let this = unsafe { waiter.lie_down(waker) };
         events.waiters.listed();
         loop {
             let word = events.word();
-            // Relaxed, on failure: the word is read again.
             if let Some(told) = word.one_told(self.since) {
                 let (success, failure) = (TOLD.acquire(), Relaxed);
                 if events.word.compare_exchange(word.0, told.0, success, failure).is_err() {
@@ -257,13 +255,13 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Takes this thread off the count of prepared threads. If there are then more signals than
-    /// prepared threads, also takes one signal. Returns whether it took one.
+    /// Takes this thread off the count of prepared threads. If every prepared thread has a signal,
+    /// also takes one signal off. Returns whether it took a signal.
     fn leave(&self) -> bool {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
             let (less, is_signalled) = word.one_less();
-            // Relaxed, both: this thread reads nothing that the word orders, and `tell` reads the
+            // Relaxed, both: this thread relies on no write of a notifier, and `tell` reads the
             // word again.
             match self.events.word.compare_exchange(word.0, less.0, Relaxed, Relaxed) {
                 Ok(_) => return is_signalled,
@@ -276,7 +274,7 @@ impl<'a> Prepared<'a> {
 impl Drop for Prepared<'_> {
     fn drop(&mut self) {
         if self.leave() {
-            // No fence is needed here: the notifier that sent this signal has passed its own fence.
+            // `tell` needs no fence here: the notifier that sent this signal has fenced.
             self.events.tell(1);
         }
     }
@@ -308,8 +306,8 @@ impl Sleeping<'_> {
     }
 
     /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays in the list
-    /// as `GONE`, until a notifier takes it off or many such waiters are cleared away. Returns
-    /// `false` if this thread was told before.
+    /// as `GONE`, until a notifier takes the waiter off. Returns `false` if this thread was told
+    /// before.
     fn leave(&self) -> bool {
         if !self.is_asleep() {
             return false;
@@ -320,13 +318,13 @@ impl Sleeping<'_> {
             return false;
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
-            // No waiter was taken off since the word was read, as the stamp shows. So we took off
-            // our own use of the waiter, not a later one.
+            // The stamp shows that no waiter was taken off since the word was read. So we took off
+            // our own use of the waiter, not a later use.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // Rare: clears the list by waking all sleepers.
+            // Clears the list, by waking all sleepers.
             events.tell_all();
         }
         went
@@ -334,7 +332,7 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// Leaves the list if `park` panics. [`EventCount::leave`] uses this drop too.
+    /// Leaves the list: after a panic of `park`, and for [`EventCount::leave`].
     fn drop(&mut self) {
         self.leave();
     }

@@ -15,10 +15,10 @@
 //!  Never: c relies on a searcher that looked before a and does not look again.
 //! ```
 //!
-//! A thread that has prepared goes back to 1, even if it has found an item or was told. Two
-//! notifiers might count on this thread: one relied on it during its search, and another told it
-//! afterwards. If the thread took one item and looked no further, the other notifier's item would
-//! be forgotten (`canary_one_look_for_two_notifications`).
+//! A thread that has prepared searches again (step 1), even if it has found an item or was told.
+//! Two notifiers might count on this thread: one relied on it during its search, and another told
+//! it afterwards. If the thread took one item and looked no further, the other notifier's item
+//! would be forgotten (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
@@ -117,7 +117,7 @@ impl Searchers {
     /// ```
     #[inline]
     pub fn notify_one(&self) {
-        // Relaxed: `notify_one_if` calls this after its fence.
+        // Relaxed: `notify_one_if` calls this closure after its fence.
         self.events.notify_one_if(|| self.searching.load(Relaxed) == 0);
     }
 
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
         Resting { prepared: searchers.events.prepare(), searchers }
     }
 
-    /// Forgets the search, without the effects of a drop.
+    /// Forgets the search, so that its drop does not run.
     fn end(self) -> &'a Searchers {
         let searchers = self.searchers;
         mem::forget(self);

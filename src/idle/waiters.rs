@@ -16,10 +16,9 @@
 //!             a notifier takes it off
 //! ```
 //!
-//! The state also counts uses, so an owner cannot mistake the next use for its own. Waiters are
-//! freed with the event count. A thread may read a waiter's `next` just after another thread took
-//! the waiter off. The value may then be old, but the thread's exchange fails, because the stamp in
-//! the word has changed.
+//! The state also counts uses, so an owner cannot mistake the next use for its own. A thread may
+//! read a waiter's `next` just after another thread took the waiter off. The thread may then get a
+//! wrong value. But its exchange of the word fails, because the stamp has changed.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
@@ -46,7 +45,7 @@ const LEFT: usize = 5;
 /// In the list, without an owner.
 const GONE: usize = 6;
 
-/// One use, as a state counts it. The bits below hold one of the states above.
+/// What one more use adds to a state. The bits below this one hold `FREE` to `GONE`.
 const USE: usize = 8;
 
 /// The number of chunks. Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
@@ -59,7 +58,7 @@ pub(super) struct WaiterCell {
     waker: Place<Waker>,
 }
 
-/// Whether a waiter still had its owner when a notifier took it off.
+/// Whether a waiter still had its owner when a notifier took the waiter off.
 enum There {
     Sleeper(Waker),
     /// The owner was about to leave.
@@ -77,7 +76,7 @@ enum Went {
     TakenOff,
 }
 
-/// One use of a waiter, by the thread that sleeps with it.
+/// One use of a waiter: its state while it is asleep, with the count of uses.
 #[derive(Clone, Copy)]
 pub(super) struct Use(usize);
 
@@ -88,12 +87,13 @@ impl WaiterCell {
     }
 
     pub(super) fn next(&self) -> usize {
-        // Relaxed: LAIN orders the load, or the stamp has changed and the caller's exchange fails.
+        // Relaxed: LAIN orders the load, unless the stamp has changed. Then the caller's exchange
+        // fails.
         self.next.load(Relaxed)
     }
 
-    /// Links the waiter to the next older sleeper. Its owner calls this before it puts the waiter
-    /// on top.
+    /// Links the waiter to the next older sleeper. The owner calls this before it puts the waiter
+    /// on the list.
     pub(super) fn set_next(&self, next: usize) {
         self.next.store(next, Relaxed); // Relaxed: LAIN publishes it
     }
@@ -104,11 +104,12 @@ impl WaiterCell {
     ///
     /// 1. The caller has claimed the waiter (I4), and calls this once.
     pub(super) unsafe fn lie_down(&self, waker: Waker) -> Use {
-        // SAFETY: I4 — by 1 we hold the waiter, so no other thread touches its place for a waker.
-        // We forget `waker` right after the copy.
+        // SAFETY: I4 — by 1 we hold the waiter, so no other thread touches its waker. We forget
+        // `waker` right after the copy.
         unsafe { self.waker.put(&waker) };
         core::mem::forget(waker);
-        // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes it.
+        // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes the
+        // state.
         let asleep = self.state.load(Relaxed) - HELD + ASLEEP;
         self.state.store(asleep, Relaxed);
         Use(asleep)
@@ -132,12 +133,11 @@ impl WaiterCell {
         waker
     }
 
-    /// Lets the owner leave the waiter, unless a notifier has told the owner. In both cases the
-    /// caller no longer owns the waiter.
+    /// Lets the owner leave untold, unless a notifier has told it. In both cases the caller no
+    /// longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
-        // Relaxed, on success: the owner itself wrote the waker. TOLD, on failure: a notifier told
-        // the owner.
+        // Relaxed, on success: the owner itself wrote the waker.
         let touched = idle + TOUCHED;
         if self.state.compare_exchange(this.0, touched, Relaxed, TOLD.acquire()).is_err() {
             return Went::Woken;
@@ -145,7 +145,6 @@ impl WaiterCell {
         // SAFETY: I5 — we made the waiter `TOUCHED`, so a notifier that takes it off leaves the
         // waker to us.
         let waker = unsafe { self.waker.take() };
-        // Relaxed, on failure: a notifier took the waiter off, and the owner releases it.
         let went =
             match self.state.compare_exchange(touched, idle + GONE, HANDED.release(), Relaxed) {
                 Ok(_) => Went::LeftBehind,
@@ -170,14 +169,15 @@ impl WaiterCell {
                 GONE => (FREE + USE, Some(There::NobodyForLong)),
                 other => unreachable!("a waiter in the list in state {other}"),
             };
-            // Relaxed, on failure: the next round decides by the new state alone. On success, the
-            // exchange frees a waiter that was `GONE`. It continues the release sequence that the
-            // last owner began (HANDED), which the next claim acquires.
+            // Relaxed, on failure: the next round uses the new state alone. If the waiter was
+            // `GONE`, this exchange frees it, and continues the release sequence that the last
+            // owner began. So the next claim still synchronizes with that owner (HANDED).
             let (next_state, order) = (idle.wrapping_add(next), TOLD.release());
             match self.state.compare_exchange(state, next_state, order, Relaxed) {
                 Ok(_) => {
                     return there.unwrap_or_else(|| {
-                        // SAFETY: I5 — we made it `TAKEN`, so the owner leaves the waker to us.
+                        // SAFETY: I5 — we made the waiter `TAKEN`, so its owner leaves the waker to
+                        // us.
                         let waker = unsafe { self.waker.take() };
                         self.release(idle);
                         There::Sleeper(waker)
@@ -193,11 +193,9 @@ impl WaiterCell {
     }
 
     fn claim(&self) -> bool {
-        // Relaxed: the exchange checks the state again.
         let state = self.state.load(Relaxed);
         let held = state.wrapping_add(HELD - FREE);
         state % USE == FREE
-            // Relaxed, on failure: the caller tries the next waiter.
             && self.state.compare_exchange(state, held, HANDED.acquire(), Relaxed).is_ok()
     }
 }
@@ -211,7 +209,7 @@ pub(super) struct Waiters {
     gone: AtomicUsize,
 }
 
-// Relaxed throughout: the counts are statistics, and order nothing.
+// Relaxed, for `listed` and `gone`: these counts are statistics, and order nothing.
 impl Waiters {
     const_on_the_machine! {
         pub(super) fn new() -> Self {
@@ -241,7 +239,6 @@ impl Waiters {
     }
 
     pub(super) fn len(&self) -> usize {
-        // Chunks are made in their order.
         let is_made = |place: &&AtomicPtr<WaiterCell>| !place.load(Relaxed).is_null();
         (1 << self.chunks.iter().filter(is_made).count()) - 1
     }
@@ -270,7 +267,7 @@ impl Waiters {
     /// Lets the owner of a waiter in the list leave. Returns `false` if a notifier has told the
     /// owner before.
     pub(super) fn go(&self, number: usize, this: Use) -> bool {
-        // Added before the owner leaves, so that the count is never too low.
+        // Added before the owner leaves, so that `gone` is never too low.
         self.gone.fetch_add(1, Relaxed);
         let went = self.get(number).go(this);
         if !matches!(went, Went::LeftBehind) {
@@ -297,7 +294,7 @@ impl Waiters {
             first = match place.compare_exchange(ptr::null_mut(), made, success, failure) {
                 Ok(_) => made,
                 Err(theirs) => {
-                    // SAFETY: I6 — the exchange failed, so no other thread has seen this chunk.
+                    // SAFETY: I6 — the exchange failed, so no other thread has this chunk.
                     drop(unsafe { Box::from_raw(slice_of(made, chunk)) });
                     theirs
                 }
@@ -317,8 +314,8 @@ impl Drop for Waiters {
         for (chunk, place) in self.chunks.iter().enumerate() {
             let first = place.load(Relaxed); // Relaxed: we have the event count alone
             if !first.is_null() {
-                // SAFETY: I6 — this is the drop, so no thread borrows the event count. A sleeping
-                // thread would borrow it.
+                // SAFETY: I6 — no thread borrows the event count while it is dropped, so none uses
+                // a waiter.
                 drop(unsafe { Box::from_raw(slice_of(first, chunk)) });
             }
         }

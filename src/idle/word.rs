@@ -77,7 +77,7 @@ impl Word {
     }
 
     /// Returns the word after a thread that prepared at the stamp `since` was told, by a signal or
-    /// by another stamp. Returns `None` if the thread is not told, and may sleep.
+    /// by a changed stamp. Returns `None` if the thread is not told, and may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);
@@ -99,7 +99,8 @@ impl Word {
         (Word(self.0 + count * ONE_SIGNAL).checked(), count as usize)
     }
 
-    /// Returns the word after the newest sleeper was taken off; `next` is then the newest.
+    /// Returns the word after the newest sleeper was taken off. `next` is the next older sleeper,
+    /// or 0.
     pub(super) fn without_top(self, next: usize) -> Word {
         Word((self.0 & !TOP | next as u64).wrapping_add(ONE_STAMP)).checked()
     }

@@ -15,15 +15,15 @@
 //!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! X is the consumer that gave the slot up. The orphan is *held* until X has looked at the slot
-//! again, and *open* if X found nothing then. It is *spoken for* once one consumer, X or another,
-//! must take its item. While `head` counts orphans, consumers look at the orphans before anything
-//! else.
+//! X is the consumer that gave the slot up, the orphan's *holder*. The orphan is *held* until X has
+//! looked at the slot again, and *open* if X found nothing then. The orphan is *spoken for* once
+//! one consumer, X or another, must take its item. While `head` counts orphans, consumers look at
+//! the orphans before anything else.
 //!
 //! A consumer that finds an item in an open orphan takes the item. A consumer that finds an item in
 //! a held orphan only marks the orphan as spoken for. Then, even if X's look in step 4 came too
-//! early, step 5 fails, and X looks again and takes the item. The finder must not take the item
-//! itself, because it may already have taken a later item.
+//! early, step 5 fails, and X looks again and takes the item. The consumer that found the item must
+//! not take it, because it may already have taken a later item.
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -36,7 +36,7 @@ use crate::sync::{AtomicPtr, AtomicU8, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
-/// The consumer that gave the slot up will look at the slot once more.
+/// The consumer that gave the slot up will look at it once more.
 const HELD: u8 = 0;
 /// Any consumer may take the item.
 const OPEN: u8 = 1;
@@ -47,7 +47,7 @@ const SPOKEN_FOR: u8 = 2;
 pub(super) struct Orphan<T> {
     segment: *mut Segment<T>,
     offset: usize,
-    /// Leaves `HELD` once, and `SPOKEN_FOR` never.
+    /// Changes from `HELD` at most once. `SPOKEN_FOR` is final.
     state: AtomicU8,
     pub(super) watch: Watch,
     /// Once the orphan is in the list, only the sweeper changes this link.
@@ -57,17 +57,17 @@ pub(super) struct Orphan<T> {
 }
 
 impl<T> Orphan<T> {
-    /// Makes sure that some consumer takes the item. Returns `true` if that is the caller.
-    /// Otherwise the orphan's holder takes it, or a consumer that claimed the open orphan earlier.
+    /// Makes sure that some consumer takes the orphan's item. Returns `true` if the caller must
+    /// take it. Otherwise the orphan's holder does, or a consumer that claimed the open orphan
+    /// earlier.
     fn claim(&self) -> bool {
-        // Relaxed, on failure: the orphan is no longer held, and the next exchange decides.
         let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
         let (success, failure) = (SPOKEN.release(), SPOKEN.acquire());
         !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, success, failure).is_ok()
     }
 
-    /// Opens a held orphan. Returns `false` if another consumer has already seen an item in the
-    /// orphan.
+    /// Opens a held orphan. Returns `false` if another consumer has seen an item in the slot
+    /// before.
     fn open(&self) -> bool {
         // Relaxed, on success: the count in `head` has published the orphan.
         self.state.compare_exchange(HELD, OPEN, Relaxed, SPOKEN.acquire()).is_ok()
@@ -90,8 +90,8 @@ impl<T> Orphan<T> {
 }
 
 impl Head {
-    /// Returns whether the count has room for one more orphan. Half of the maximum is the limit,
-    /// because other consumers may have seen the same count.
+    /// Returns whether the count has room for one more orphan. The limit is half of the maximum,
+    /// because several consumers may pass this test at one count.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }
@@ -115,8 +115,8 @@ impl<T> Injector<T> {
             next: AtomicPtr::new(ptr::null_mut()),
             next_resolved: AtomicPtr::new(ptr::null_mut()),
         }));
-        // SAFETY: I5 — the orphan was ours alone until we linked it, and our visit began before
-        // that.
+        // SAFETY: I5 — our visit began before we link the orphan, so no sweeper frees it during the
+        // visit.
         let orphan = unsafe { &*orphan };
         orphan.watch.changed();
         let list = &self.shelf.orphans;
@@ -135,15 +135,16 @@ impl<T> Injector<T> {
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // Relaxed: if another consumer has changed the state, it wrote the same value.
+        // Relaxed: any other consumer that changed the state wrote the same value.
         orphan.state.store(SPOKEN_FOR, Relaxed);
         // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };
-        // SAFETY: I3 — by 1 the slot is ours. Our first look saw its mark, or SPOKEN shows it now.
+        // SAFETY: I3 — by 1 the slot is ours. `content` is not `Nothing`: our first look saw the
+        // slot's mark, or SPOKEN shows it now.
         unsafe { self.settle(orphan, content) }
     }
 
-    /// Takes the item of a claimed orphan. Returns `None` if its slot is void.
+    /// Takes the item of a claimed orphan. Returns `None` if the orphan's slot is void.
     ///
     /// # Safety
     ///
@@ -152,7 +153,8 @@ impl<T> Injector<T> {
     unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
         // SAFETY: I4 — the slot is not settled, because by 1 only the caller may settle it.
         let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
-        // SAFETY: I3 — by 1 the slot is the caller's, with the orphan. By 2 `content` is its mark.
+        // SAFETY: I3 — by 1 the caller has claimed the orphan, and so its slot. By 2 `content` is
+        // the slot's mark.
         let item = unsafe { slot.settle(content) };
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_sub(ORPHAN, order);
@@ -179,8 +181,8 @@ impl<T> Injector<T> {
             }
             let position = head.position(Self::SLOTS);
             if position.distance(tail, Self::SLOTS) == 0 {
-                // A second look at `tail`: an orphan's item may have been taken meanwhile, after a
-                // push of another item. Then the queue was never empty.
+                // Looks at `tail` again. Since the first look, another item may have been pushed,
+                // and then an orphan's item taken, so that the queue was never empty.
                 if position.distance(self.tail_position(), Self::SLOTS) == 0 {
                     return Steal::Empty;
                 }
@@ -204,11 +206,10 @@ impl<T> Injector<T> {
     }
 
     /// Claims the first orphan in the list whose slot is marked. Returns `None` if every marked
-    /// orphan has a taker already. The caller is a visitor.
+    /// orphan is claimed already. The caller is a visitor.
     ///
-    /// For the order of items, any marked orphan would do. But an answer Empty is true only because
-    /// consumers claim the first. If an orphan is filled after this thread has passed it, the next
-    /// call takes that orphan before those behind it (proofs/orderings.md, *Orphans*).
+    /// An answer Empty is true only because consumers claim the first, not any marked orphan
+    /// (proofs/orderings.md, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

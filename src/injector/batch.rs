@@ -83,8 +83,8 @@ impl<T> Injector<T> {
     /// Takes about half of the items, at most `limit`. Returns the oldest, and moves the others
     /// into a deque.
     ///
-    /// If `dest` is at its maximum capacity, this call takes one item. In all else it does the same
-    /// as [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// If `dest` is at its maximum capacity, this call takes one item. Otherwise this call does the
+    /// same as [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Panics
     ///
@@ -107,14 +107,14 @@ impl<T> Injector<T> {
         })
     }
 
-    /// Moves a batch into `dest`. With `and_pop` it returns the oldest item instead of moving it.
+    /// Moves a batch into `dest`. With `and_pop`, returns the oldest item instead of moving it.
     fn move_batch(&self, dest: &Worker<T>, limit: usize, and_pop: bool) -> Steal<Option<T>> {
         let mut contention = Contention::none();
         loop {
             let head = self.head();
             let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
             if head.orphans() > 0 || there == 0 {
-                // `steal` goes around orphans, and makes sure that an answer Empty is true.
+                // `steal` looks at the orphans, and makes sure that an answer Empty is true.
                 return self.steal().map(|item| dest.take_in(item, and_pop));
             }
             if head.offset() == Self::SLOTS {
@@ -134,17 +134,16 @@ impl<T> Injector<T> {
             if let Some(found) = claimed.move_to(dest, and_pop) {
                 return Steal::Success(found);
             }
-            // Every slot of the claim was void or has become an orphan, so this loop tries again.
+            // Every slot of the claim was void or has become an orphan.
         }
     }
 }
 
-/// Slots that a consumer has claimed together. The consumer receives the oldest first.
 struct Claimed<'a, T> {
     injector: &'a Injector<T>,
     segment: *mut Segment<T>,
     head: Head,
-    /// The number of slots that have been received.
+    /// The number of slots, from the oldest on, that the consumer has dealt with.
     next: usize,
     count: usize,
     patience: Patience,
@@ -159,7 +158,8 @@ impl<T> Claimed<'_, T> {
         let mut len = 0;
         while self.next < self.count {
             len += self.move_run(dest.free_slots(len));
-            // The run ends where `dest` wraps around, or before a slot that has no item yet.
+            // The free slots have wrapped around, or the next slot has no item yet, or all items
+            // are moved.
             let Some(item) = self.receive() else { break };
             dest.free_slots(len)[0].store(item);
             len += 1;
@@ -171,12 +171,12 @@ impl<T> Claimed<'_, T> {
         Some(oldest)
     }
 
-    /// Moves items into free slots of a deque. Stops where either row of slots ends, or before a
-    /// slot without an item. Returns the number of items moved.
+    /// Moves items into `free` slots of a deque. Stops at the end of `free` or of the claim, or
+    /// before a slot without an item. Returns the number of items moved.
     #[inline(always)]
     fn move_run(&mut self, free: &[Slot<T>]) -> usize {
         let (offset, left) = (self.head.offset() + self.next, self.count - self.next);
-        // SAFETY: I4 — the slots are ours, and we touch no settled slot.
+        // SAFETY: I4 — we have claimed the slots, and those from `next` on are not settled.
         let slots = unsafe { Segment::run(self.segment, offset, left) };
         let mut moved = 0;
         for (slot, to) in slots.iter().zip(free) {
@@ -191,7 +191,8 @@ impl<T> Claimed<'_, T> {
         moved
     }
 
-    /// Takes the next item. Waits for the item if its producer is about to put it there.
+    /// Takes the next item of the claim, and skips slots that are void or become orphans. Returns
+    /// `None` at the end of the claim.
     fn receive(&mut self) -> Option<T> {
         while self.next < self.count {
             let (injector, further) = (self.injector, self.next);

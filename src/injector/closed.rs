@@ -8,12 +8,12 @@ use core::fmt;
 impl<T> Injector<T> {
     /// Closes the injector: every later push is refused. Consumers can still take the items in it.
     ///
-    /// Returns whether this call closed it. Wait-free.
+    /// Returns whether this call closed the injector. Wait-free.
     ///
-    /// Items of earlier pushes may still come, because a steal gives up the slot of a stopped
-    /// producer. So [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will
-    /// come. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if
-    /// both are true, no further item will come.
+    /// [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will come, because a
+    /// steal goes around the slot of a stopped producer. To drain, check
+    /// [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if both are true, no
+    /// further item will come.
     ///
     /// # Examples
     ///

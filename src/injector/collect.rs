@@ -39,7 +39,7 @@ impl<T> Iterator for Drain<'_, T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, None) // other threads may take everything, or push
+        (0, None) // other threads may take everything, or push more
     }
 }
 
@@ -60,8 +60,7 @@ impl<T> Iterator for IntoIter<T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The upper bound also counts slots that refused pushes have made void, until a consumer
-        // reaches them.
+        // The upper bound counts void slots too. A push that is refused can leave a void slot.
         (0, Some(self.0.len()))
     }
 }

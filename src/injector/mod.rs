@@ -15,11 +15,11 @@
 //! A producer claims a slot by adding to `tail`, puts its item there, and marks the slot. A
 //! consumer claims a slot by advancing `head`, at most as far as `tail`. It then waits for the
 //! mark, and takes the item. Each claim is one atomic instruction and touches no segment. A claimed
-//! slot keeps its segment alive, so threads need no pin.
+//! slot keeps its segment alive, so the claiming thread needs no pin.
 //!
 //! If the mark does not come within some microseconds, the producer was stopped between its claim
-//! and its mark. The consumer then gives the slot up as an *orphan*. While `head` counts orphans,
-//! every consumer looks at the orphans before it claims a slot (`around.rs`).
+//! and its mark. The consumer then gives the slot up as an *orphan*, and `head` counts the orphans.
+//! While there are orphans, every consumer looks at them before it claims a slot (`around.rs`).
 //!
 //! A slot is *settled* once it is marked `TAKEN`. A *visitor* is a thread that uses segments or
 //! orphans without owning a slot there; a counter counts the visitors. The *sweeper* is the thread
@@ -36,15 +36,15 @@
 //!   them `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when all its slots are settled and `head` is in a later
 //!   segment. A slot that has an owner is not settled, so the owner may use the slot's segment.
-//! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. It
-//!   found the segment or orphan after its visit began.
-//! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. Before it does so, and
-//!   after the unlinking, it finds that there is no visitor.
-//! - **I7** The pointer beside `head` or `tail` points to the segment of the word's number, or to
-//!   the next if that one is used up. So a consumer that reads the pointer between its read of
-//!   `head` and its claim gets the claimed slot's segment. A producer that reads the pointer after
-//!   its claim gets that segment or a later one.
-//! - **I8** A lasting segment is freed with the injector. `spares` has room for all of them.
+//! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. The
+//!   visitor found the segment or orphan after its visit began.
+//! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. After the unlinking,
+//!   and before the reuse or freeing, it finds that there is no visitor.
+//! - **I7** The pointer beside `head` or `tail` points to the segment of the word's number. If that
+//!   segment is used up, the pointer may be to the next one. A consumer that reads the pointer
+//!   between its read of `head` and its claim gets the claimed slot's segment. A producer that
+//!   reads the pointer after its claim gets the claimed slot's segment or a later one.
+//! - **I8** Lasting segments are freed with the injector, and `spares` has room for all of them.
 //! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
 //!   from `next` to `len` are initialised, and are not pushed yet.
 //! - **I10** A segment is one allocation: a header, then `SLOTS` slots, which `slot_at` points to.
@@ -59,7 +59,8 @@
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
 //! consumer makes a late producer's slot unusable, so each push has a second locked instruction.
-//! Orphans are new, and so is claiming before looking. `head` and `tail` extend crossbeam's index.
+//! Orphans are new, and so is claiming before looking. The words `head` and `tail` extend the index
+//! of crossbeam's injector.
 
 mod around;
 mod batch;
@@ -100,15 +101,16 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
 /// `head` counts. It also sees the `tail` that the consumers before that position saw.
 ///
-/// A consumer that registers an orphan in `head` sees all that earlier changers of `head` saw. So
-/// if one of them could see an item in the orphan's slot, this consumer finds the item.
+/// A consumer that registers an orphan sees everything that the earlier changers of `head` saw. So
+/// if one of them could see an item in the orphan's slot, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that finds its orphan spoken for (`around.rs`) sees the slot's mark. Any other consumer
-/// that finds an orphan spoken for sees all items pushed before the orphan's taker was called.
+/// A holder that finds its orphan spoken for (`around.rs`) sees the slot's mark. Another consumer
+/// that finds an orphan spoken for sees all items pushed before the call that takes the orphan's
+/// item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
-/// A thread that follows a pointer to a segment or an orphan sees it as it was linked.
+/// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
 const LINKED: Pair = Pair::named("injector::LINKED");
 
 /// A producer that takes a spare segment sees the segment as it was reset.
@@ -117,7 +119,7 @@ const SPARED: Pair = Pair::named("injector::SPARED");
 /// A thread that reads `settled` sees what the takers of the settled items saw, `tail` included.
 const QUIET: Pair = Pair::named("injector::QUIET");
 
-/// A sweeper sees what the previous one wrote.
+/// A sweeper sees what the previous sweeper wrote.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
 
 /// A producer that the flag `is_closed` refuses sees `tail` closed.
@@ -127,7 +129,7 @@ const CLOSED: Pair = Pair::named("injector::CLOSED");
 /// least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// A sweeper that counts no visitor reclaims memory. All visitors' accesses happen before that.
+/// All accesses of earlier visitors happen before a sweeper that finds no visitor reclaims memory.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
 /// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
@@ -139,17 +141,18 @@ const KEPT: usize = 64 << 10;
 
 /// A FIFO queue of tasks that any thread pushes to and takes from.
 ///
-/// Allocates nothing until the first push, and reuses its segments. While it is empty, it keeps at
-/// most 64 KiB of them, or one segment if a segment is larger.
+/// Allocates nothing until the first push, and reuses its segments. An empty injector keeps at most
+/// 64 KiB of segments, or one segment if a segment is larger.
 ///
 /// # Progress
 ///
 /// Pushing is lock-free. A push is one fetch-add, and once per segment (256 small items) a few
 /// steps that any producer can complete. Taking is lock-free except for one bounded wait. If a
 /// producer is stopped between claiming a slot and filling it, the slot's consumer waits for 15 µs.
-/// Then it gives the slot up, unless 8,191 are given up already. No thread waits for a consumer.
+/// Then the consumer gives the slot up, unless 8,191 slots are given up already. No thread waits
+/// for a consumer.
 ///
-/// Apart from that wait, a stopped thread only delays the reuse of its own and later segments.
+/// Apart from this wait, a stopped thread delays only the reuse of its own and later segments.
 ///
 /// # Ordering
 ///
@@ -186,7 +189,7 @@ pub struct Injector<T> {
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A [`Spot`] at which `tail` once was. Spares consumers most reads of the producers' line.
+    /// A [`Spot`] at which `tail` once was. It spares consumers most reads of `tail`.
     tail_seen: AtomicU64,
     /// Every slot before this [`Spot`] is settled, and reset.
     settled: AtomicU64,
@@ -196,16 +199,14 @@ struct HeadLine<T> {
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A copy of the closed bit in `tail`, set after that bit. Producers read it before they add to
-    /// `tail`, because a read of `tail` would wait for their own last addition.
+    /// A copy of the closed bit in `tail`, set after that bit. Producers read the copy, because a
+    /// read of `tail` would wait for their own last addition.
     is_closed: AtomicBool,
 }
 
-/// Fields that are written once per segment, or after a thread was stopped.
 struct InjectorShelf<T> {
     first: AtomicPtr<Segment<T>>,
-    /// The oldest linked segment. `settled` lies in this segment. Only the sweeper writes the
-    /// pointer.
+    /// The oldest linked segment, in which `settled` lies. Only the sweeper writes the pointer.
     oldest: AtomicPtr<Segment<T>>,
     /// The oldest unlinked segment that the sweeper has not taken back. Only the sweeper uses it.
     unlinked: AtomicPtr<Segment<T>>,
@@ -223,9 +224,9 @@ struct InjectorShelf<T> {
 // SAFETY: I2 and I3 — one thread puts an item and one thread takes it, so `T` must be `Send` and
 // need not be `Sync`.
 unsafe impl<T: Send> Send for Injector<T> {}
-// SAFETY: I2 and I3 — as for `Send`: each slot has one owner, however many threads have `&self`.
+// SAFETY: I2 and I3 — each slot has one owner at a time, however many threads have `&self`.
 unsafe impl<T: Send> Sync for Injector<T> {}
-// No method runs the user's code while this thread owns a slot.
+// Unwind-safe: no method runs the user's code while the thread owns a slot.
 impl<T> UnwindSafe for Injector<T> {}
 impl<T> RefUnwindSafe for Injector<T> {}
 
@@ -270,7 +271,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Begins a visit. Segments and orphans whose pointers it reads stay until its end (I5).
+    /// Begins a visit. Until its end, segments and orphans that this thread finds stay (I5).
     fn visit(&self) -> Visit<'_> {
         self.shelf.visitors.fetch_add(1, Relaxed); // Relaxed: VISIT orders it
         VISIT.fence();
@@ -287,7 +288,7 @@ impl<T> Injector<T> {
         if segment.is_null() {
             return (FIRST, &self.shelf.first);
         }
-        // SAFETY: by 1 the segment stays, and the link lies in its header.
+        // SAFETY: by 1 the segment stays as long as its link is used.
         let segment = unsafe { &*segment };
         (segment.number(), &segment.next)
     }
@@ -302,9 +303,8 @@ impl<T> Injector<T> {
         Tail(self.tail.word.load(PUSHED.acquire()))
     }
 
-    /// Returns the pointer beside `head`. A caller that will claim reads it before the claim (I7).
-    /// The pointer may be newer than the caller's `head`. So a look into the segment before the
-    /// claim needs LINKED.
+    /// Returns the pointer beside `head`, which a consumer reads before its claim (I7). The pointer
+    /// may be newer than the caller's `head`, so a look into the segment needs LINKED.
     #[inline(always)]
     fn head_segment(&self) -> Tagged<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))
@@ -331,8 +331,7 @@ impl<T> Injector<T> {
     pub fn len(&self) -> usize {
         loop {
             let tail = self.tail();
-            // The addition of zero orders this call with consumers that give up a slot, as in
-            // `is_surely_empty`.
+            // Adds zero, to be ordered with consumers that give up a slot: see `is_surely_empty`.
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));
             if tail == self.tail() {

@@ -29,7 +29,6 @@ impl<T> Claim<T> {
         unsafe { Segment::slot(self.segment, offset) }
     }
 
-    /// Moves an item into the next slot.
     #[inline(always)]
     fn fill(&mut self, item: T) {
         let item = ManuallyDrop::new(item);
@@ -60,8 +59,8 @@ impl<T> Claim<T> {
 }
 
 impl<T> Drop for Claim<T> {
-    /// Makes the remaining slots void, so that no consumer waits for them. Slots remain if the
-    /// injector was closed before the claim.
+    /// Makes slots void if this producer has not filled them, so that no consumer waits for an
+    /// item. Such slots remain if the injector was closed before the claim.
     #[inline(always)]
     fn drop(&mut self) {
         while self.next < self.end {
@@ -75,7 +74,7 @@ const CHUNK: usize = 32;
 /// The item size in bytes above which copying items into a chunk costs more than it saves.
 const LARGE: usize = 64;
 
-/// Items that an iterator has returned. Items before `next` are pushed already (I9).
+/// Items that an iterator has returned. The items from `next` to `len` are not pushed yet (I9).
 struct Chunk<'a, T> {
     injector: &'a Injector<T>,
     items: [MaybeUninit<T>; CHUNK],
@@ -100,7 +99,8 @@ impl<T> Chunk<'_, T> {
         while self.next < self.len {
             let items = &self.items[self.next..self.len];
             let Some(claim) = self.injector.claim(items.len()) else { return false };
-            // SAFETY: I9 — the items are initialised, and enough for the claim. `next` passes them.
+            // SAFETY: I9 — the items are initialised, and enough for the claim. `next` moves past
+            // the moved items.
             self.next += unsafe { claim.fill_with(items) };
         }
         true
@@ -193,7 +193,7 @@ impl<T> Injector<T> {
         let place = Position::of(claim.number, claim.next, Self::SLOTS);
         claim.fill(item);
         WAS_EMPTY.fence();
-        // Relaxed: WAS_EMPTY orders it, and no item is taken by it.
+        // Relaxed: WAS_EMPTY orders this load, by which no item is taken.
         let head = super::Head(self.head.word.load(Relaxed));
         head.position(Self::SLOTS).distance(place, Self::SLOTS) == 0
     }
@@ -261,8 +261,8 @@ impl<T> Injector<T> {
         self.offer_chunks(items)
     }
 
-    /// Does so in chunks. In a debug build the frame has room for a chunk however large the items
-    /// are, so this is a function of its own.
+    /// Pushes the items in chunks. Not part of `offer`, because in a debug build the frame of
+    /// `offer` would have room for a chunk of large items too.
     #[inline]
     fn offer_chunks(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         let items_of_chunk = [const { MaybeUninit::uninit() }; CHUNK];
@@ -279,7 +279,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // `tail` is not read first: the read would wait for this producer's last addition.
+            // Adds without a read of `tail`, which would wait for this producer's last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());
@@ -291,8 +291,8 @@ impl<T> Injector<T> {
                 }
             }
             if tail.is_closed() {
-                // The flag keeps this producer and others from adding again. `claim`, if any, has
-                // made its slots void.
+                // The flag keeps this producer and others from adding to `tail` again. If the
+                // addition has claimed slots, the drop of `claim` has made them void.
                 self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
@@ -307,7 +307,8 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn entered(&self, number: u64) -> *mut Segment<T> {
         let newest = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4, I7 — the segment is ours or a later one, so it stays until ours is settled.
+        // SAFETY: I4, I7 — the segment is our slot's or a later one, so it stays until our slot is
+        // settled.
         if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
@@ -317,7 +318,8 @@ impl<T> Injector<T> {
         let _visit = self.visit();
         let mut segment = self.shelf.oldest.load(LINKED.acquire());
         loop {
-            // SAFETY: I4, I5 — `oldest` was read during our visit, and our segment stays linked.
+            // SAFETY: I4, I5 — `oldest` was read during our visit, and our slot's segment stays
+            // linked.
             let (number, next) = unsafe { self.link(segment) };
             if number == wanted {
                 return segment;
@@ -335,14 +337,14 @@ impl<T> Injector<T> {
             return;
         }
         let segment = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4, I5 — during our visit `tail` was in this segment, and `head` not past it.
+        // SAFETY: I4, I5 — during our visit `tail` was in this segment, and so `head` was not past
+        // the segment.
         let (current, link) = unsafe { self.link(segment) };
         if current == number {
             let next = match link.load(LINKED.acquire()) {
                 next if !next.is_null() => next,
                 _ => self.link_new(link, number_after(number)),
             };
-            // Relaxed, on failure: another producer has moved the pointer on.
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.tail.segment.compare_exchange(segment, next, success, failure);
         }
@@ -374,14 +376,12 @@ impl<T> Injector<T> {
 
     /// Returns whether one more segment may be lasting, and counts it.
     fn may_last(&self) -> bool {
-        // Relaxed, both: only a count.
         let lasting = &self.shelf.lasting;
         lasting.load(Relaxed) < Self::LASTING && lasting.fetch_add(1, Relaxed) < Self::LASTING
     }
 
     fn spare(&self) -> Option<*mut Segment<T>> {
         self.shelf.spares.iter().find_map(|place| {
-            // Relaxed: this is only a first look, and the exchange decides.
             if place.load(Relaxed).is_null() {
                 return None;
             }

@@ -1,5 +1,4 @@
-//! A segment: a row of slots, and the link to the next segment. A producer links it, and the
-//! sweeper unlinks it. The state of a slot says which thread may use its memory.
+//! A segment: a row of slots, and the link to the next segment.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -19,7 +18,6 @@ const VOID: u8 = 2;
 /// Settled: the item is taken, and no thread touches the slot until it is reset.
 const TAKEN: u8 = 3;
 
-/// The result of a look at a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// The producer has not marked the slot yet.
@@ -30,7 +28,7 @@ pub(super) enum Content {
     Void,
 }
 
-/// Room for one item, and a state.
+/// Room for one item, and a state that says which thread may use this room.
 pub(super) struct SegmentSlot<T> {
     place: Place<T>,
     state: AtomicU8,
@@ -45,7 +43,8 @@ impl<T> SegmentSlot<T> {
     /// 2. The caller does not touch the slot afterwards, and forgets the item.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, item: &T) {
-        // SAFETY: 1 and 2 — the slot is the caller's, and consumers wait for the mark.
+        // SAFETY: by 1 the slot is the caller's, and consumers wait for its mark. By 2 this copy of
+        // the item is the only one.
         unsafe { self.place.put(item) };
         self.state.store(FULL, FILLED.release());
     }
@@ -56,7 +55,6 @@ impl<T> SegmentSlot<T> {
         self.state.store(VOID, FILLED.release());
     }
 
-    /// Returns the content of the slot by its mark.
     #[inline(always)]
     pub(super) fn look(&self) -> Content {
         match self.state.load(FILLED.acquire()) {
@@ -75,13 +73,13 @@ impl<T> SegmentSlot<T> {
     /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
-        // SAFETY: 1 and 2 — the item is there, and the slot is the caller's alone.
+        // SAFETY: by 2 the item is there, and by 1 the slot is the caller's alone.
         let item = unsafe { self.place.take() };
         self.state.store(TAKEN, SETTLED.release());
         item
     }
 
-    /// Takes out the item, if `content` is one, and settles the slot.
+    /// Settles the slot. Takes out the item first, if `content` is an item.
     ///
     /// # Safety
     ///
@@ -91,8 +89,8 @@ impl<T> SegmentSlot<T> {
     #[inline(always)]
     pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
         if content == Content::Item {
-            // SAFETY: 1 and 3 — the slot is the caller's, for this once. By 2 `look` has shown the
-            // item.
+            // SAFETY: by 1 and 3 the slot is the caller's, for this one call. By 2 `look` has shown
+            // the item.
             return Some(unsafe { self.take() });
         }
         self.state.store(TAKEN, SETTLED.release());
@@ -103,8 +101,8 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next use. A late `look` returns `Nothing`, whether it comes
-    /// before this call or after it.
+    /// Empties a settled slot for its next use. `look` returns `Nothing` both for the settled slot
+    /// and for the empty one.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
@@ -123,20 +121,20 @@ pub(super) struct Segment<T> {
     slots: PhantomData<SegmentSlot<T>>,
 }
 
-/// A pointer to a segment, whose lowest bit says whether the segment lasts (I8).
+/// A pointer to a segment. The pointer's lowest bit says whether the segment is lasting (I8).
 ///
-/// A thread may look into the slots of a lasting segment without owning one of them, and without a
+/// A thread may look into the slots of a lasting segment without owning a slot, and without a
 /// visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {
-    /// Marks the pointer if its segment lasts.
+    /// Sets the pointer's lowest bit if its segment is lasting.
     ///
     /// # Safety
     ///
     /// 1. The segment stays during the call (I5).
     pub(super) unsafe fn of(segment: *mut Segment<T>) -> Self {
-        // SAFETY: by 1 the segment stays during the call, and its header with it.
+        // SAFETY: by 1 the segment stays during the call.
         let tag = usize::from(unsafe { &*segment }.is_lasting);
         Tagged(segment.wrapping_byte_add(tag))
     }
@@ -156,7 +154,8 @@ impl<T> Tagged<T> {
         let segment = self.segment();
         // SAFETY: I8 — the segment is lasting, so it is freed only with the injector.
         unsafe { &*segment }.alive.used();
-        // SAFETY: I8 — the segment is lasting, and the offset of a plain `head` is below `SLOTS`.
+        // SAFETY: I8 — the segment is lasting. The callers pass the offset of a plain `head`, which
+        // is below `SLOTS`.
         unsafe { Segment::slot(segment, offset) }.look() == Content::Item
     }
 }
@@ -178,7 +177,7 @@ impl<T> Segment<T> {
         (whole.pad_to_align(), at)
     }
 
-    /// The least size of a segment's allocation, without the padding before over-aligned slots.
+    /// The size of a segment's allocation in bytes, without the padding before over-aligned slots.
     pub(super) const BYTES: usize =
         size_of::<SegmentSlot<T>>() * Self::SLOTS + 3 * size_of::<u64>();
 
@@ -258,7 +257,7 @@ impl<T> Segment<T> {
     /// # Safety
     ///
     /// 1. The segment lives as long as the result is used (I4).
-    /// 2. The slots end at `SLOTS` or before.
+    /// 2. `offset + count` is at most `SLOTS`.
     #[inline(always)]
     pub(super) unsafe fn run<'a>(
         segment: *mut Self,
@@ -283,7 +282,7 @@ impl<T> Segment<T> {
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
         self.watch.used();
-        self.number.load(Relaxed) // Relaxed: written before the segment was linked
+        self.number.load(Relaxed)
     }
 
     /// Gives an unlinked segment its number.
@@ -292,7 +291,7 @@ impl<T> Segment<T> {
         self.number.store(number, Relaxed); // Relaxed: linking it publishes this
     }
 
-    /// Removes the link of a used segment, whose slots have been reset.
+    /// Clears the link of a used segment, whose slots have been reset.
     ///
     /// # Safety
     ///

@@ -1,8 +1,7 @@
 //! Reusing segments, and freeing surplus ones, while other threads may still look at them.
 //!
-//! One thread at a time sweeps. A thread that finds another thread sweeping returns at once. The
-//! sweeper keeps unlinked segments and orphans until it finds, at some later moment, that there is
-//! no visitor.
+//! One thread at a time sweeps. A thread that finds another thread sweeping returns at once.
+//! Unlinked segments and orphans are kept until some sweeper finds that there is no visitor.
 
 use super::around::Orphan;
 use super::segment::Segment;
@@ -26,11 +25,10 @@ impl<T> Injector<T> {
         if Self::FIT < most { Self::FIT } else { most }
     };
 
-    /// Resets settled slots, and unlinks segments and orphans that are no longer needed. Takes back
-    /// those that no thread uses any more.
+    /// Resets settled slots, and unlinks segments and orphans that are no longer needed. If there
+    /// is no visitor, takes back all that have been unlinked.
     pub(super) fn sweep(&self) {
         let sweeping = &self.shelf.sweeping;
-        // Relaxed: this is only a first look, and the exchange decides.
         if sweeping.load(Relaxed) || sweeping.swap(true, SWEPT.acquire()) {
             return;
         }
@@ -43,7 +41,7 @@ impl<T> Injector<T> {
     /// Advances `settled`, and moves `oldest` past segments in which every slot is settled.
     fn unlink_settled(&self) {
         let shelf = &*self.shelf;
-        // Relaxed, for all words that only the sweeper writes: SWEPT orders them.
+        // Relaxed, for all words that only the sweeper writes: SWEPT orders the sweepers.
         let mut oldest = shelf.oldest.load(Relaxed);
         if oldest.is_null() {
             oldest = shelf.first.load(LINKED.acquire());
@@ -58,24 +56,24 @@ impl<T> Injector<T> {
         loop {
             // SAFETY: I6 — we sweep, and have not unlinked this segment.
             let (number, next) = unsafe { self.link(oldest) };
-            // No look beyond `head`: the look would take the cache line from a producer that is
-            // about to fill the slot.
+            // A look beyond `head` would take the cache line from a producer that is about to fill
+            // the slot.
             let start = Position::of(number, 0, Self::SLOTS);
             let end = start.distance(head, Self::SLOTS).min(Self::SLOTS);
             let mut offset = settled.offset_in(number);
             while offset < end {
-                // SAFETY: I6 — we sweep, and have not unlinked it; `offset` is below `SLOTS`.
+                // SAFETY: I6 — we sweep, and have not unlinked the segment; `offset` is below
+                // `SLOTS`.
                 let slot = unsafe { Segment::slot(oldest, offset) };
                 if !slot.is_settled() {
                     break;
                 }
-                // Reset at once, while the slot's cache line is at hand. No later sweep looks at
-                // the slot again until it has been used again.
+                // Reset at once, while the slot's cache line is at hand. `settled` keeps later
+                // sweeps away from the slot.
                 slot.reset();
                 offset += 1;
             }
             settled = Spot::of(number, offset);
-            // I4: a segment is unlinked only when all its slots are settled and `head` has left it.
             if offset < Self::SLOTS || self.head().number() == number {
                 break;
             }
@@ -101,8 +99,8 @@ impl<T> Injector<T> {
                 continue;
             }
             let next = orphan.next.load(LINKED.acquire());
-            // Consumers link at the front only. Relaxed, on failure: a consumer has just linked
-            // another orphan, and this orphan stays for the next sweep.
+            // On failure, a consumer has just linked another orphan at the front. This orphan stays
+            // for the next sweep.
             if link.compare_exchange(this, next, LINKED.release(), Relaxed).is_err() {
                 return;
             }
@@ -127,11 +125,10 @@ impl<T> Injector<T> {
         while segment != end {
             // SAFETY: I6 — the segment was unlinked before we found that there is no visitor.
             let (_, next) = unsafe { self.link(segment) };
-            // Relaxed: `unlink_settled` has followed this link before.
             let next = next.load(Relaxed);
             // SAFETY: I6 — the segment is unlinked and there is no visitor, so only we have it.
             unsafe { Segment::reset(segment) };
-            // SAFETY: I6 — only we have it, and `unlink_settled` has reset its slots.
+            // SAFETY: I6 — only we have the segment, and `unlink_settled` has reset its slots.
             unsafe { self.keep(segment) };
             segment = next;
         }
@@ -145,7 +142,7 @@ impl<T> Injector<T> {
         shelf.resolved.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Keeps a segment as a spare, or frees it if there are enough.
+    /// Keeps a segment as a spare, or frees it if there are enough spares.
     ///
     /// # Safety
     ///
@@ -159,7 +156,6 @@ impl<T> Injector<T> {
             if is_lasting { (for_lasting, MAX_LASTING) } else { (for_others, MAX_OTHERS) };
         loop {
             for place in places.iter().take(most) {
-                // Relaxed, also on failure: only whether the pointer is null matters.
                 let is_free = place.load(Relaxed).is_null();
                 if is_free {
                     let order = SPARED.release();
@@ -171,11 +167,11 @@ impl<T> Injector<T> {
             if !is_lasting {
                 break;
             }
-            // I8: each lasting segment has an entry, so one entry is free. The loop missed it
-            // because another thread has just moved a segment from one entry to another.
+            // Tries again: by I8 one entry is free. The loop missed it because another thread has
+            // just moved a segment from one entry to another.
         }
-        // SAFETY: I6 — by 1 we alone have the segment. It does not last, because every lasting one
-        // has left the loop above.
+        // SAFETY: I6 — by 1 we alone have the segment. It is not lasting: with a lasting segment,
+        // the loop above ends by its `return`.
         unsafe { Segment::free(segment) };
     }
 }
@@ -187,10 +183,8 @@ impl<T> Drop for Injector<T> {
 
         impl<T> Drop for RestOfInjector<'_, T> {
             fn drop(&mut self) {
-                // Takes the remaining items if a destructor has panicked.
                 while self.0.pop().is_some() {}
                 let shelf = &*self.0.shelf;
-                // Relaxed, all: only this thread still has the injector.
                 let mut segment = shelf.unlinked.load(Relaxed);
                 if segment.is_null() {
                     segment = shelf.first.load(Relaxed);
@@ -199,23 +193,23 @@ impl<T> Drop for Injector<T> {
                     // SAFETY: I6 — only this thread still has the injector.
                     let (_, next) = unsafe { self.0.link(segment) };
                     let next = next.load(Relaxed);
-                    // SAFETY: I6 — only we have it, and we have read its link.
+                    // SAFETY: I6 — only we have the segment, and we have read its link.
                     unsafe { Segment::free(segment) };
                     segment = next;
                 }
                 for place in &shelf.spares {
                     let spare = place.load(Relaxed);
                     if !spare.is_null() {
-                        // SAFETY: I6 — only we have it, and a spare is in no chain.
+                        // SAFETY: I6 — only we have the spare, which is in no list of segments.
                         unsafe { Segment::free(spare) };
                     }
                 }
-                // Every orphan is claimed by now, and in one of these two lists.
                 for list in [&shelf.orphans, &shelf.resolved] {
                     let is_listed = ptr::eq(list, &shelf.orphans);
                     let mut orphan = list.load(Relaxed);
                     while !orphan.is_null() {
-                        // SAFETY: I6 — only we have it, and it is in one list only.
+                        // SAFETY: I6 — only we have the orphan, and each orphan is in one of the
+                        // two lists.
                         let this = unsafe { Box::from_raw(orphan) };
                         let link = if is_listed { &this.next } else { &this.next_resolved };
                         orphan = link.load(Relaxed);
@@ -228,7 +222,7 @@ impl<T> Drop for Injector<T> {
         while rest.0.pop().is_some() {}
         if cfg!(debug_assertions) {
             rest.0.sweep();
-            let orphans = rest.0.shelf.orphans.load(Relaxed); // Relaxed: only we have it
+            let orphans = rest.0.shelf.orphans.load(Relaxed);
             assert!(orphans.is_null(), "an orphan whose slot is settled stays in its list");
         }
     }

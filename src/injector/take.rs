@@ -78,7 +78,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Completes a `pop` that has claimed a slot in which there is no item yet.
+    /// Completes a `pop` that has claimed a slot without an item.
     ///
     /// # Safety
     ///
@@ -97,7 +97,8 @@ impl<T> Injector<T> {
         self.pop_slow(self.head(), self.tail())
     }
 
-    /// Takes the oldest item, whatever state the queue is in. `head` was read before `tail`.
+    /// Takes the oldest item in all cases that `pop` itself does not handle. `head` was read before
+    /// `tail`.
     #[cold]
     fn pop_slow(&self, mut head: Head, mut tail: Tail) -> Option<T> {
         let mut contention = Contention::none();
@@ -119,8 +120,8 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // Producers are adding items just now. A consumer that went after the first item would
-            // only exchange cache lines with the item's producer.
+            // A producer is just adding an item. A consumer that took the item at once would only
+            // exchange cache lines with the producer.
             contention.wait();
             return Steal::Retry;
         }
@@ -142,8 +143,8 @@ impl<T> Injector<T> {
     /// Returns `true` only if a producer has claimed the slot at `head`. After `false`, the caller
     /// must read `tail`. `head` must be plain: [`is_plain`](Head::is_plain).
     ///
-    /// Most calls do not read `tail`. If this thread has just added to `tail`, the read would wait
-    /// for the addition.
+    /// Most calls do not read `tail`: the read would wait for an addition that this thread has just
+    /// made.
     #[inline(always)]
     fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
         let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));
@@ -170,9 +171,9 @@ impl<T> Injector<T> {
 
     /// Returns whether nothing is left to take, even in a slot that a consumer is about to give up.
     ///
-    /// The addition of zero orders this call with those consumers. If an orphan was registered
-    /// before the addition, `head` counts it. A consumer that registers an orphan later finds every
-    /// item that was pushed before this call (CLAIMED).
+    /// The addition of zero orders this call with consumers that give up a slot. If an orphan was
+    /// registered before the addition, `head` counts it. A consumer that registers an orphan later
+    /// finds every item that was pushed before this call (CLAIMED).
     #[cold]
     pub(super) fn is_surely_empty(&self) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
@@ -183,7 +184,8 @@ impl<T> Injector<T> {
             return false;
         }
         self.sweep();
-        // The queue was empty at the read of `tail`. If an item has come since, another try pays.
+        // The queue was empty at the read of `tail`, so both answers are right. If an item has come
+        // since, another try pays.
         !again(|| self.tail() != tail)
     }
 
@@ -192,13 +194,11 @@ impl<T> Injector<T> {
     #[inline(always)]
     pub(super) fn claim_slots(&self, head: Head, count: usize) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
-        // Relaxed, on failure: the caller reads `head` again.
         self.head.word.compare_exchange(head.0, head.claimed(count).0, order, Relaxed).is_ok()
     }
 
     /// Takes the item from the claimed slot that is `further` slots after `head`. Returns `None` if
-    /// the slot is void. Also returns `None` if the producer took too long, and the slot is now an
-    /// orphan.
+    /// the slot is void, or is now an orphan because its producer took too long.
     ///
     /// # Safety
     ///
@@ -222,7 +222,7 @@ impl<T> Injector<T> {
             // SAFETY: I3 — by 1 the slot is ours, and we do not touch it afterwards.
             return unsafe { self.give_up(segment, offset) };
         }
-        // SAFETY: I3 — by 1 the slot is ours, and settled only here. `content` is its mark.
+        // SAFETY: I3 — by 1 the slot is ours, and settled only here. `content` is the slot's mark.
         unsafe { slot.settle(content) }
     }
 
@@ -244,7 +244,6 @@ impl<T> Injector<T> {
             debug_assert!(!next.is_null(), "the producers link a segment before they enter it");
             // SAFETY: I5 — `next` is linked behind a segment that was linked after our visit began.
             let next = unsafe { Tagged::of(next) };
-            // Relaxed, on failure: another consumer has moved the pointer on.
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.head.segment.compare_exchange(segment.0, next.0, success, failure);
         }

@@ -8,8 +8,8 @@
 //! A segment has `slots` slots. The offset of `head` ends at `slots`; then the segment is used up.
 //! The offset of `tail` may go beyond `slots`, since producers add before they look. An addition
 //! that begins at or beyond `slots` claims nothing. Before the producer adds again, it makes sure
-//! that `tail` is in the next segment. So each thread makes at most one such addition in a segment.
-//! An addition is at most 32, so the field has room for 262,000 threads.
+//! that `tail` is in the next segment. So in each segment a thread makes at most one addition that
+//! claims nothing. An addition is at most 32, so the offset has room for 262,000 threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
 //! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.
@@ -22,19 +22,19 @@ const TAIL_OFFSET: u64 = (1 << 23) - 1;
 /// The bit of `tail` that says that the injector is closed.
 pub(super) const CLOSED_BIT: u64 = 1 << 23;
 
-/// The amount by which registering an orphan adds to `head`.
+/// The amount that the registration of an orphan adds to `head`.
 pub(super) const ORPHAN: u64 = 1 << 10;
 pub(super) const MAX_ORPHANS: u64 = (1 << 14) - 1;
 
-/// The number of a segment that never existed. A new injector counts it as used up. The number is
-/// just below the wrap, so every injector soon crosses the wrap.
+/// The number at which a new injector starts, as though a segment of this number were used up. It
+/// is just below the wrap, so every injector soon crosses the wrap.
 pub(super) const FIRST: u64 = NUMBERS - 2;
 
 pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Returns `head` without orphans, or `tail` that is not closed, at the end of a segment.
+/// Returns the word at the end of a segment: of `head` without orphans, or of an open `tail`.
 pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
@@ -133,8 +133,8 @@ impl Spot {
         Spot((number << NUMBER_SHIFT) | offset as u64)
     }
 
-    /// Returns the offset if the spot is in the segment of this number. Returns 0 if the spot is in
-    /// the segment before.
+    /// Returns the spot's offset if the spot is in the segment of this number. Otherwise returns 0,
+    /// because the spot is in the segment before.
     #[inline(always)]
     pub(super) const fn offset_in(self, number: u64) -> usize {
         if self.0 >> NUMBER_SHIFT == number { (self.0 & TAIL_OFFSET) as usize } else { 0 }
@@ -149,7 +149,7 @@ impl Position {
     /// Returns the position of an offset. The end of one segment is the start of the next.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
-        // `slots` is a power of two, so `slots` units are exactly one step of the number.
+        // `slots` is a power of two, so `slots` units are one step of the number.
         Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
     }
 

@@ -8,11 +8,11 @@ use crate::task::current;
 /// no spare thread, the pool starts one, up to [`max_threads`](super::Builder::max_threads). A
 /// surplus thread ends after it has had nothing to do for
 /// [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads` runs
-/// until one of these threads looks for its next job. A nested call only calls `f`. So does a call
-/// on any other thread, unless that thread runs a task of a queue (see below).
+/// until one of these threads looks for its next job. A nested `blocking` only calls `f`. So does
+/// `blocking` on a thread that is no worker, unless the thread runs a task of a queue (see below).
 ///
-/// If the system refuses the thread, the next spawn from outside tries again. A pool that shuts
-/// down starts a thread only if jobs are left and all of its threads block.
+/// If the system refuses to start a thread, the next spawn from outside the pool tries again. A
+/// pool that shuts down starts a thread only if jobs are left and all of its threads block.
 ///
 /// In a task of a [queue](crate::fair::Queue), over any executor, this thread stops serving the
 /// scheduler meanwhile. Another thread of the executor serves in its place, if there is one. While

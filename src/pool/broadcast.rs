@@ -5,9 +5,9 @@
 //! the worker's waits. A call that `spawn_broadcast` has queued cannot wait that long: two workers
 //! that broadcast at once, from scopes, would wait for each other for ever. So a worker makes such
 //! a call in a wait, too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These
-//! calls have a queue of their own (`Seat::urgent`), so that no call of the other kind is in front
-//! of them. The pool pushes a call, and then rings the worker's bell. A worker that is about to
-//! sleep in a wait prepares, and then looks into the queue. So it misses no call.
+//! calls have a queue of their own (`Seat::urgent`), so that no call of `broadcast` is in front of
+//! them. The pool pushes a call, and then rings the worker's bell. A worker that is about to sleep
+//! in a wait prepares, and then looks into the queue. So the worker misses no call.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -66,9 +66,9 @@ impl ThreadPool {
     /// Spawns a closure that is called once on each thread of the pool, with the worker's index.
     /// Does not wait for the calls. Any thread may call this method.
     ///
-    /// No other thread can make a worker's call, so the worker makes it before its next job, or in
-    /// a wait. If the call then wants a lock that the waiting thread holds, the thread waits for
-    /// itself for ever. Starts the threads if the pool has none yet.
+    /// Each worker calls the closure before its next job, or in a wait. If the closure runs in a
+    /// wait, and wants a lock that the waiting thread holds, the thread waits for itself for ever.
+    /// Starts the threads if the pool has none yet.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Pool {
         &self,
         mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),
     ) -> Result<(), Reason> {
-        // Captured outside the lock, because this calls the user's code, which might call the pool
-        // or panic.
+        // The contexts are captured outside the lock, because `capture` is the user's code. It
+        // might call the pool, or panic.
         let mut contexts = Vec::new();
         let bells: Vec<Waker> = loop {
             let crew = self.crew.lock();
@@ -157,7 +157,8 @@ impl Pool {
                 break self.registry.with(|seats| {
                     let mut pin = |seat: &Seat| {
                         let (queue, job) = make(seat, contexts.pop().flatten());
-                        self.attention.fetch_add(PINNED, Relaxed); // Relaxed: a hint
+                        // Relaxed: before a worker sleeps, it looks into the queue itself.
+                        self.attention.fetch_add(PINNED, Relaxed);
                         queue.push(job);
                         seat.bell.clone()
                     };

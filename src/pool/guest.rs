@@ -25,19 +25,19 @@ impl ThreadPool {
     /// Calls `f` with this thread as a further worker of the pool, and returns the result.
     ///
     /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without a
-    /// wake-up or a wait. Other workers steal from this thread. It runs jobs of the pool only in
-    /// its waits, by the rule of `join`, and in [`yield_now`](super::yield_now). At the end its
-    /// queued jobs go to the other workers.
+    /// wake-up or a wait. Other workers steal from this thread. This thread runs jobs of the pool
+    /// only in its waits, by the rule of `join`, and in [`yield_now`](super::yield_now). At the end
+    /// its queued jobs go to the other workers.
     ///
     /// Meanwhile the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
     /// [index](super::worker_index) of its own. The pool calls no hook for it, and no
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
-    /// has returned, and its [`shutdown`](Self::shutdown) waits for that.
+    /// has returned, and [`shutdown`](Self::shutdown) waits until then.
     ///
-    /// A thread that is already a worker, of any pool, only calls `f`. So does any thread if the
-    /// pool is closed, or has no thread and the system gives none. The call costs a lock and a few
-    /// allocations, so a main loop calls it once.
+    /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. On any other
+    /// thread it does the same if the pool is closed, or has no thread and the system gives none.
+    /// `take_part` costs a lock and a few allocations, so a main loop calls it once.
     ///
     /// # Panics
     ///
@@ -59,7 +59,6 @@ impl ThreadPool {
         }
     }
 
-    /// Returns a seat for the calling thread, if `callers_take_part` is set.
     pub(super) fn guest(&self) -> Option<Guest> {
         let shared = self.shared();
         if shared.settings.callers_take_part { Guest::arrive(shared) } else { None }
@@ -77,7 +76,6 @@ impl Guest {
         (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
     }
 
-    /// Runs `f` as a worker runs a job.
     pub(super) fn run<R>(self, f: impl FnOnce() -> R) -> R {
         let local = Local::new(self.0);
         Local::set_current(Some(&local));
@@ -103,7 +101,7 @@ impl Local {
             match shared.hand_over(job) {
                 Ok(()) => {}
                 Err(job) if shared.is_discarding() => shared.drop_unless_awaited(job),
-                // This thread might be inside a task, of which the job is no part.
+                // The guest might be inside a task, and the job is no part of that task.
                 Err(job) => current::as_stranger(shared.id, || self.run_caught(job)),
             }
         }

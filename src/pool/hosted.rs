@@ -84,7 +84,6 @@ impl Builder {
 pub struct WorkerThread(Option<Box<Vacancy>>);
 
 impl WorkerThread {
-    /// Returns a worker for each wanted thread.
     pub(super) fn all_of(shared: &Arc<Pool>) -> Vec<Self> {
         let mut crew = shared.crew.lock();
         let more = 0..crew.target;
@@ -129,9 +128,9 @@ impl WorkerThread {
     /// a main loop, that has work of its own between its calls of the pool.
     ///
     /// The thread runs jobs only in its waits, by the rule of [`join`](ThreadPool::join), and in
-    /// [`yield_now`]. Others steal the jobs that it has spawned. A
-    /// [broadcast](ThreadPool::broadcast) waits for the thread's next wait. The pool is not
-    /// [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
+    /// [`yield_now`]. Other workers steal the jobs that the thread has spawned. The thread makes
+    /// its call of a [broadcast](ThreadPool::broadcast) in its next wait or `yield_now`. The pool
+    /// is not [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
     /// the pool has one thread less. Jobs that are left at the end of the pool or of this thread,
@@ -172,7 +171,7 @@ per_thread! {
     static LIFE: OnceCell<WorkerLife> = OnceCell::new();
 }
 
-/// The worker that this thread is until it ends.
+/// The worker that this thread is until the thread ends.
 struct WorkerLife(Box<Local>);
 
 impl WorkerLife {
@@ -184,7 +183,7 @@ impl WorkerLife {
         gate::have_own(Some(local));
         local.begin();
         let crew = shared.crew.lock();
-        seat.runs_in_waits.store(true, Relaxed); // Relaxed: under the lock
+        seat.runs_in_waits.store(true, Relaxed);
         drop(crew);
         while let Some(job) = local.take_from(&seat.pinned) {
             local.run_caught(job);
@@ -193,7 +192,7 @@ impl WorkerLife {
     }
 }
 
-/// The thread ends. The worker gives its queued jobs to the other workers, and leaves its seat.
+/// At the end of the thread, gives the worker's queued jobs to other workers, and leaves its seat.
 impl Drop for WorkerLife {
     fn drop(&mut self) {
         let local = &*self.0;
@@ -236,7 +235,7 @@ impl Pool {
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
         if is_missing {
-            self.attention.fetch_or(MISSING, Relaxed); // Relaxed: written under the lock
+            self.attention.fetch_or(MISSING, Relaxed);
         }
         drop(crew);
         if is_missing {
@@ -303,7 +302,7 @@ pub fn yield_local() -> Option<Yield> {
 }
 
 /// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
-/// ends only if those jobs run, on a thread that no other thread can replace.
+/// ends only after queued jobs have run, on a thread that no other thread can replace.
 ///
 /// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`.
 ///
@@ -352,22 +351,22 @@ impl Local {
         self.offer_held();
         if self.shared.is_discarding() {
             // The thread that shuts the pool down might have emptied this deque before these jobs
-            // came. A dropped half of a `join` goes back to its owner.
+            // came.
             let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }
         self.take_urgent().or_else(|| self.pop_above_floor())
     }
 
-    /// Takes a single job from anywhere. A batch in the deque would seem to come from the service
-    /// that this worker is in (I9).
+    /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
+    /// innermost service (I9).
     fn take_any(&self) -> Option<Job> {
         let own = self.take_own();
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // Not by the count of turns: a job that runs another inside it counts two turns, so the
-        // choice would always be the same.
+        // Chosen at random. The count of turns grows by two if a job runs another inside it, and
+        // its parity would then never change.
         let is_others = self.random() % 2 == 0;
         self.yielded_or(is_others, || self.take_one()).or_else(|| self.steal_one())
     }

@@ -23,9 +23,9 @@
 //! 5. The oldest job on the *shelf*, where waiting workers lay jobs aside.
 //! 6. The oldest half of a `join` that another worker *holds* on its stack.
 //!
-//! Every 61st turn begins at the shelf and the injector, or at the futures that have yielded. Every
-//! 16th of these turns begins at the oldest job of a random worker's deque. A worker that finds
-//! nothing for some microseconds sleeps in [`Searchers`](crate::idle::Searchers).
+//! Every 61st turn begins at the shelf and the injector or, every second time, at the futures that
+//! have yielded. Every 16th of these turns begins with the oldest job of a random worker's deque. A
+//! worker that finds nothing for some microseconds sleeps in [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
@@ -53,7 +53,7 @@
 //!
 //! | bit | it says |
 //! |---|---|
-//! | `MISSING` | the pool lacks threads: all at first, later those that the system did not give. Of a hosted pool: none is left |
+//! | `MISSING` | the pool lacks threads: at first all of them, later those that the system has refused. In a hosted pool: no thread is left |
 //! | `CLOSED` | the pool takes no further jobs |
 //! | `DISCARD` | queued jobs are to be dropped: `shutdown(Cancel)` |
 //! | `SURPLUS` | there are too many workers, and the first that sees this leaves |
@@ -67,24 +67,24 @@
 //!   worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of scopes
 //!   whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
-//!   injector is closed and empty. Its deques and the injector then stay empty. If a worker puts a
-//!   job on the shelf after that, it looks there before it leaves itself. A worker that leaves an
-//!   open pool gives its jobs to the injector or the shelf. In a closing pool these refuse the
-//!   jobs. Then a worker stays for its jobs, and a guest runs them before it goes. So each accepted
-//!   job is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is
-//!   left to run.
-//! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. The
-//!   worker that has moved it notifies them afterwards.
-//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. Then
-//!   its deques are empty. It becomes active again before it takes a job. A worker that sleeps in a
-//!   wait is active.
+//!   injector is closed and empty. Its deques and the injector then stay empty. A worker that later
+//!   puts a job on the shelf looks there before it leaves itself. A worker that leaves an open pool
+//!   gives its jobs to the injector or the shelf. In a closing pool both refuse the jobs: a worker
+//!   then stays and runs its jobs, and a guest runs its jobs before it goes. So each accepted job
+//!   is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is left
+//!   to run.
+//! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. After
+//!   the move, that worker notifies another.
+//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
+//!   deques of a worker that is not active are empty. A worker becomes active again before it takes
+//!   a job. A worker that sleeps in a wait is active.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
 //!   the lock of the crew.
 //! - **I7** A half of a `join` and a job of a scope refer to a frame on their owner's stack, and
-//!   may borrow other values. All of this stays until the job has run or was dropped, because the
-//!   owner waits.
+//!   may borrow other values. The frame and the borrowed values stay until the job has run or was
+//!   dropped, because the owner waits.
 //! - **I8** At most three threads touch the frame of a `join`. The first is its owner. The second
 //!   is a raider, while it keeps the owner from letting go of the half. The third is the thread
 //!   that has the half's job, until the half's mark is `DONE` or `RETURNED`. The frame of a scope
@@ -173,14 +173,15 @@ const GONE: Pair = Pair::named("pool::GONE");
 /// A thread that sees the pool closed sees the injector closed.
 const CALLED: Pair = Pair::named("pool::CALLED");
 
-/// An owner that sees a half of a `join` done sees the half's result. An owner that sees the jobs
-/// of a scope done sees their writes.
+/// The owner of a `join` that sees its half done sees the half's result. The owner of a scope that
+/// sees its jobs done sees the jobs' writes.
 const JOINED: Pair = Pair::named("pool::JOINED");
 
 /// A raider that finds a half that its owner holds sees the half's closure.
 const HELD: Pair = Pair::named("pool::HELD");
 
-/// An owner that lets go of a half sees the writes of earlier raiders. So does the next raider.
+/// The owner that lets go of a half sees the writes of earlier raiders. The next raider sees them,
+/// too.
 const KEPT_OUT: Pair = Pair::named("pool::KEPT_OUT");
 
 /// The owner lets go of a half, then looks for a raider. A raider announces itself, then looks at

@@ -34,13 +34,13 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Once the stepper is gone, the time does not come. The stepper's own futures are dropped.
-        // Other futures that wait for a time wait for ever.
+        // Once the stepper is gone, no timer fires. The futures of the stepper are dropped, and
+        // other futures that wait for a time wait for ever.
         let is_due = time <= state.now && !state.is_over;
         let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
         let timer = (!is_due).then(|| state.timers.set(time, kept));
         drop(state);
-        // Outside the lock, because the destructors of wakers are the user's code.
+        // Dropped outside the lock, because the destructor of a waker is user code.
         drop((before, unused));
         timer
     }
@@ -51,8 +51,8 @@ impl Turns {
     }
 
     /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
-    /// schedulers over the stepper, which drop their tasks, because a running ticket would
-    /// otherwise go on until no task is left.
+    /// schedulers over the stepper, which drop their tasks. Otherwise a running ticket would go on
+    /// until no task is left.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

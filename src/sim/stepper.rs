@@ -28,9 +28,9 @@ use core::time::Duration;
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
 /// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
 /// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
-/// because they measure real time. With nested schedulers, a task may wait for a task that its own
-/// thread cannot run, because it belongs to a scheduler over another queue. If every thread waits
-/// like that, all of them stand still until the stepper is dropped.
+/// because they measure real time. With nested schedulers, the thread of a waiting task might be
+/// unable to run the awaited task, which belongs to a scheduler over another queue. If every thread
+/// waits in this way, all of them stand still until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
@@ -192,7 +192,7 @@ impl Drop for Stepper {
     }
 }
 
-/// An executor and a clock: [`Stepper::handle`]. A handle does not keep the stepper alive.
+/// The executor and clock that [`Stepper::handle`] returns. It does not keep the stepper alive.
 ///
 /// # Examples
 ///

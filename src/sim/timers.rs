@@ -10,7 +10,7 @@ pub(super) struct Timers {
     count: u64,
 }
 
-/// A timer that is set, has fired, or was removed.
+/// Identifies a timer, which is set, has fired, or was removed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Timer {
     /// The time at which the timer fires, in nanoseconds.

@@ -1,4 +1,5 @@
-//! Threads that take turns: one lock guards the turn, and each thread waits at its own condition.
+//! Threads that take turns: one lock guards the turn, and each thread waits at a condition variable
+//! of its own.
 
 use super::timers::Timers;
 use crate::idle::{Park, ThreadPark};
@@ -17,14 +18,14 @@ use core::time::Duration;
 pub(super) struct Turns {
     pub(super) id: ExecutorId,
     pub(super) living: Living,
-    /// Tells the schedulers over the stepper that it has been dropped.
+    /// Tells the schedulers over the stepper that the stepper has been dropped.
     pub(super) end: End,
     pub(super) state: Mutex<TurnState>,
     /// Held by the thread that calls the stepper, so that only one call at a time passes turns.
     driver: Mutex<()>,
     /// Notified when it is the stepper's turn.
     stepper: Condvar,
-    /// Each condition is notified when it is its thread's turn.
+    /// One condition variable for each thread, notified when the turn of the thread comes.
     pub(super) threads: Vec<Condvar>,
 }
 
@@ -274,7 +275,6 @@ impl Turns {
         !state.is_over
     }
 
-    /// Passes the turn to the next thread, or back to the stepper.
     fn end_turn(&self, state: &mut TurnState) {
         let is_passed = state.end.is_some_and(|end| self.pass(state, end));
         if !is_passed {
@@ -287,7 +287,7 @@ impl Turns {
     /// or if a timer comes first.
     fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
-        // A due timer comes first: the stepper's caller calls its waker, outside tasks.
+        // A due timer comes first. The caller of the stepper fires the timer, outside of tasks.
         let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
             return false;
         };

@@ -11,7 +11,7 @@
 use super::fence;
 use core::sync::atomic::Ordering;
 
-/// The form of one structure's fences. Both sides must use the same value.
+/// The form of one structure's fences. The light and the heavy side must use the same value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Barrier {
     is_asymmetric: bool,
@@ -43,8 +43,7 @@ impl Barrier {
         }
     }
 
-    /// Keeps the compiler from moving accesses across this line. If the heavy side bears the whole
-    /// cost, this is the light side's fence.
+    /// Keeps the compiler from moving accesses across this call, as an asymmetric light side needs.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn keep_order() {
@@ -59,7 +58,8 @@ impl Barrier {
         }
     }
 
-    /// Executes the fence that an asymmetric light side has left out, for the reads that follow.
+    /// Fences on an asymmetric light side, where reads that follow need the fence that `light` left
+    /// out.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {
@@ -85,8 +85,8 @@ mod system {
 
     #[cold]
     pub(super) fn interrupt() {
-        // Once the process is registered, only a new system call filter can make the call fail. The
-        // light sides have no fence of their own, so the process must not go on without the call.
+        // Only a new system call filter can make this call fail. The light sides have no fence of
+        // their own, so the process must not go on without the call.
         assert!(
             membarrier(INTERRUPT),
             "a new system call filter blocks membarrier(2), which sleeping threads need: allow it"

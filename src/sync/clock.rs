@@ -1,4 +1,4 @@
-//! Clocks: for the time until a deadline, and for the time that a task takes.
+//! Clocks, for deadlines and for the time that a task takes.
 //!
 //! *On the machine*, deadlines go by the system's monotonic clock. Tasks are timed by the
 //! processor's counter, where the system's clock uses that counter too.
@@ -8,10 +8,10 @@
 //! the counter's values to nanoseconds. It measures the counter's rate when the first scheduler is
 //! built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate was off by −17 to +420
 //! millionths, the same for all queues. If the counter advances while the machine is suspended, the
-//! lease under way is charged for that time, up to 73 minutes times its weight.
+//! running lease is charged for that time, up to 73 minutes times its weight.
 //!
 //! *In a model* there is no time, and every deadline has passed. So a thread that waits for a
-//! deadline stops at once, which it might do at any moment on the machine.
+//! deadline stops at once. On the machine too, a deadline may pass at any moment.
 
 pub(crate) use std::time::Instant;
 
@@ -42,7 +42,7 @@ pub(crate) fn after(time: Duration) -> Option<Instant> {
     now().checked_add(time)
 }
 
-/// Returns a time in nanoseconds, at most 584 years.
+/// Returns a time in nanoseconds; a time beyond 584 years counts as `u64::MAX`.
 #[inline]
 pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))

@@ -1,20 +1,20 @@
 //! Reclamation: freeing objects that another thread may still be reading.
 //!
-//! *On the machine* this is crossbeam-epoch: an object stays alive while a pinned thread can still
+//! *On the machine* crossbeam-epoch reclaims: an object stays alive while a pinned thread can still
 //! reach it.
 //!
-//! *In a model* it is the most eager reclaimer that epoch's contract permits. A retired object is
-//! poisoned as soon as no guard keeps it. A guard keeps the object, unless the latest reclamation
-//! came after the retirement and before the guard's pin. So a guard that was pinned after the
-//! retirement may keep the object too, because its thread may still load the old pointer. The model
-//! adds two kinds of happens-before edges, both part of the contract. The first goes from the drop
-//! of a guard to the poisoning that it allowed. The second goes from a poisoning to every pin that
-//! starts after it. The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has
-//! such a fence, which could hide that a fence of ours is missing.
+//! *In a model* its place is taken by the most eager reclaimer that epoch's contract permits. A
+//! retired object is poisoned as soon as no guard keeps it. A guard keeps the object, unless the
+//! latest reclamation came after the object's retirement and before the guard's pin. So a guard
+//! that was pinned after the retirement may keep the object too: its thread may still load the old
+//! pointer. The model adds two kinds of happens-before edges, both part of the contract. The first
+//! goes from the drop of a guard to the poisoning that it allowed. The second goes from a poisoning
+//! to every pin that starts after it. The model adds no edge between pins, and no `SeqCst` fence.
+//! The real `pin` has such a fence, which could hide that a fence of ours is missing.
 //!
-//! Poisoned memory is kept until its domain is dropped. So a use after free is an assertion, or a
-//! data race that loom reports, but never a crash. This checks how the crate uses epoch, not
-//! crossbeam-epoch itself.
+//! Poisoned memory is kept until its domain is dropped. So a use after free fails an assertion, or
+//! is a data race that loom reports, but never crashes. The model checks how this crate uses epoch,
+//! not crossbeam-epoch itself.
 //!
 //! # Invariants of the model
 //!
@@ -78,7 +78,7 @@ mod machine {
     }
 
     impl Guard {
-        /// Frees `object` once no thread that is pinned now can still reach it. Flushes, so that
+        /// Frees `object` once no thread that is pinned now can reach it any more. Flushes, so that
         /// large objects are freed soon.
         ///
         /// # Safety
@@ -88,11 +88,11 @@ mod machine {
         /// 3. Any thread may free it, at any later time.
         pub(crate) unsafe fn retire<T>(&self, object: *mut Protected<T>) {
             if cfg!(shuttle) {
-                // Leaked. Otherwise the object would be freed when the thread ends, outside any
-                // schedule, where shuttle's atomics cannot be used. Schedules do not check memory.
+                // Leaks the object. Otherwise it would be freed when the thread ends, outside any
+                // schedule, where shuttle's atomics cannot be used.
                 return;
             }
-            // SAFETY: by 1 the box is ours to free, and this is the only time.
+            // SAFETY: by 1 `object` came from a box, and only this call frees it.
             let free = move || drop(unsafe { Box::from_raw(object) });
             // SAFETY: by 2 no later pin reaches the object, by 3 any thread may run this.
             unsafe { self.0.defer_unchecked(free) };
@@ -105,11 +105,10 @@ mod machine {
 mod never {
     pub(crate) use super::transparent::Protected;
 
-    /// The scope of guards and retired objects; without `std`, no structure uses one.
+    /// Without `std`, no structure retires objects.
     #[derive(Clone)]
     pub(crate) struct Domain;
 
-    /// Keeps alive the objects that its thread can reach.
     pub(crate) struct Guard;
 
     impl Domain {
@@ -123,7 +122,7 @@ mod never {
     }
 
     impl Guard {
-        /// Is never called: there is no guard.
+        /// Is never called.
         ///
         /// # Safety
         ///
@@ -201,10 +200,10 @@ mod model {
     pub struct Domain(Arc<DomainState>);
 
     struct DomainState {
-        /// Written by each guard's drop, so that loom orders the drop before the poisoning that it
-        /// allowed.
+        /// Written by each drop of a guard, so that the drop happens before the poisoning that it
+        /// allows.
         unpinned: AtomicUsize,
-        /// Written by each reclamation, so that loom orders it before the pins that follow.
+        /// Written by each reclamation, so that it happens before the pins that follow.
         reclaimed: AtomicUsize,
         books: RefCell<Books>,
     }
@@ -224,11 +223,11 @@ mod model {
         last_reclamation: Option<usize>,
     }
 
-    // SAFETY: I2 — `books` is never borrowed by two threads, since loom switches threads only
-    // between the borrows. The other fields are atomic.
+    // SAFETY: I2 — no two threads borrow `books` at once, since loom switches threads only between
+    // the borrows. The other fields are atomic.
     unsafe impl Sync for DomainState {}
-    // SAFETY: the thread that drops the domain last frees its objects, which any thread may do by
-    // promise 2 of `retire`.
+    // SAFETY: the last handle's drop frees the objects, which any thread may do by promise 2 of
+    // `retire`.
     unsafe impl Send for DomainState {}
 
     impl fmt::Debug for Domain {
@@ -250,9 +249,8 @@ mod model {
 
         /// Pins the current thread.
         pub fn pin(&self) -> Guard {
-            // Because of this load, loom explores pins and reclamations in both orders. The
-            // addition makes the edge, and only if something has been reclaimed. It reads the
-            // newest value, so the pin is ordered after every reclamation so far.
+            // The load makes loom explore pins and reclamations in both orders. The addition reads
+            // the newest value, so every reclamation so far happens before this pin.
             self.0.reclaimed.load(Relaxed);
             if self.0.books.borrow().last_reclamation.is_some() {
                 self.0.reclaimed.fetch_add(0, Acquire);
@@ -270,7 +268,7 @@ mod model {
             self.now
         }
 
-        /// Returns whether some guard keeps the object that was retired at this time.
+        /// Returns whether some guard keeps the object that was retired at the time `retired`.
         fn kept(&self, retired: usize) -> bool {
             self.guards.iter().any(|&pinned| {
                 let after_a_reclamation =
@@ -279,12 +277,12 @@ mod model {
             })
         }
 
-        /// Returns the retirement times of the waiting objects that no guard keeps.
+        /// Returns the retirement times of the objects in `waiting` that no guard keeps.
         fn free(&self) -> Vec<usize> {
             self.waiting.iter().map(|&(retired, _)| retired).filter(|&it| !self.kept(it)).collect()
         }
 
-        /// Poisons the objects that no guard keeps. loom switches threads at no operation in here,
+        /// Poisons the objects that no guard keeps. loom switches threads nowhere in this function,
         /// so no other thread pins meanwhile.
         fn poison_free(&mut self) {
             for retired in self.free() {
@@ -304,15 +302,15 @@ mod model {
                 return;
             }
             loop {
-                // This orders us after every guard that has been dropped.
+                // Every drop of a guard so far happens before this addition.
                 self.unpinned.fetch_add(0, Acquire);
                 let gone = self.books.borrow().gone;
                 if self.books.borrow().free().is_empty() {
                     return;
                 }
-                // This orders us before every pin that follows. But another thread may have run
-                // before this operation. If it has dropped a guard, we are not ordered after that
-                // drop, and begin again.
+                // This addition happens before every pin that follows. But another thread may have
+                // dropped a guard since the first addition. That drop need not happen before us, so
+                // we begin again.
                 self.reclaimed.fetch_add(1, Release);
                 if self.books.borrow().gone == gone {
                     return self.books.borrow_mut().poison_free();
@@ -338,7 +336,7 @@ mod model {
         ///
         /// The model checks the rest of the contract.
         pub unsafe fn retire<T>(&self, object: *mut Protected<T>) {
-            // SAFETY: by 1 the box is ours to free, and this is the only time.
+            // SAFETY: by 1 `object` came from a box, and only this call frees it.
             let object: Box<dyn Retired + '_> = unsafe { Box::from_raw(object) };
             // SAFETY: only the lifetime changes, and by 2 the object may be freed at any later
             // time.

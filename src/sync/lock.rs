@@ -1,8 +1,8 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
-//! Both are the standard library's, or in a model the checker's, without poisoning. User code runs
-//! outside these locks, or its panics are caught (`Policy::opened`). So a panic cannot leave the
-//! guarded state half-changed.
+//! The types are the standard library's, or in a model the checker's, without poisoning. A panic
+//! cannot leave the guarded state half-changed: user code runs outside these locks, or its panics
+//! are caught (`Policy::opened`).
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;
@@ -43,7 +43,7 @@ impl<T> TakeOnce<T> {
         self.0.lock().take()
     }
 
-    /// Returns a way to take the value that does not keep it.
+    /// Returns a handle that can take the value, but does not keep it alive.
     pub(crate) fn weak(&self) -> WeakTakeOnce<T> {
         WeakTakeOnce(Unwatched::downgrade(&self.0))
     }
@@ -63,7 +63,6 @@ impl<T> Clone for TakeOnce<T> {
     }
 }
 
-/// A condition variable: a thread that holds a lock waits for a change of the guarded value.
 pub(crate) struct Condvar(from::Condvar);
 
 impl Condvar {

@@ -1,10 +1,10 @@
 //! The one door to atomics, `UnsafeCell`, threads, clocks and reclamation.
 //!
-//! Other modules take all of these from here, and never name `core::sync`, `std::sync`,
+//! Other modules take all of these from `sync`, and never name `core::sync`, `std::sync`,
 //! `std::thread` or `UnsafeCell` (`tests/house/rules.rs` checks). So this folder alone decides
-//! whether the crate runs on the machine or inside a loom model. Where the two must differ, the
-//! difference is one small type. The type's file argues that the model permits at least the
-//! executions of the machine:
+//! whether the crate runs on the machine or inside a loom model. Where the machine and the model
+//! must differ, the difference is one small type. Each type's file argues that the model permits at
+//! least the executions of the machine:
 //!
 //! | file | on the machine | in a model |
 //! |---|---|---|
@@ -21,11 +21,11 @@
 //! | [`thread`] | threads have names, panics can be caught | neither |
 //! | [`unique`] | a counter | the same, not watched by loom |
 //!
-//! There are two kinds of models. Under `--cfg loom` everything is as in the third column. Under
-//! `--cfg shuttle`, programs that are too large for loom run in random schedules. Atomics, locks
-//! and threads are then shuttle's, which treats every ordering as `SeqCst`. The files `order`,
-//! `slot`, `place` and `epoch` are as on the machine, except that retired objects are never freed.
-//! The files `park`, `clock`, `spin` and `barrier` are as in the third column.
+//! There are two kinds of models. Under `--cfg loom` everything is as in the column *in a model*.
+//! Under `--cfg shuttle`, programs that are too large for loom run in random schedules. Atomics,
+//! locks and threads are then shuttle's, which treats every ordering as `SeqCst`. The files
+//! `order`, `slot`, `place` and `epoch` are as on the machine, except that retired objects are
+//! never freed. The files `park`, `clock`, `spin` and `barrier` are as in the column *in a model*.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;
@@ -52,7 +52,7 @@ pub(crate) mod unique;
 #[cfg(loom)]
 mod audit;
 
-/// The checker, which runs the threads of a model.
+/// The tool that runs the threads of a model.
 #[cfg(loom)]
 pub(crate) use loom as checker;
 #[cfg(shuttle)]
@@ -69,8 +69,8 @@ mod machine {
         Arc::downgrade(arc)
     }
 
-    /// Returns the value to the last owner. If all owners call this at the same time, one owner
-    /// gets the value.
+    /// Returns the value if `arc` is the last handle. If all owners call this at the same time, one
+    /// of them gets the value.
     #[cfg(feature = "std")]
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::into_inner(arc)
@@ -88,8 +88,8 @@ mod machine {
     pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use atomic::{AtomicPtr, AtomicUsize, fence};
 
-    /// The number of items that a new deque moves before its indices wrap. Small, so that every
-    /// deque soon passes the wrap.
+    /// The number of items that a new deque moves before its indices wrap. Small, so that most
+    /// deques pass the wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
     /// The most items that a thief takes from a LIFO deque by one claim.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
@@ -102,8 +102,7 @@ mod machine {
     /// The most segments that an injector keeps as spares beside the lasting ones.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The number of sleepers that must have left without a notification before the list is
-    /// cleared.
+    /// The list of sleepers is cleared once this many of them have left without a notification.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues of a fair scheduler that share a word.
@@ -112,21 +111,21 @@ mod machine {
     /// The most groups of queues in a fair scheduler.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
-    /// The number of groups that share a word of a summary.
+    /// The number of groups that share a word in the summary of the ready queues.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// The most nested services of a worker that helpers can see. A deeper service gets no help.
-    /// The limit comes from `Job::are_within`, which cannot tell more services apart. It is high
-    /// enough: when two workers help each other in turn, each nests a service for every second
-    /// level of the recursion. A recursion that halves its range has fewer than 64 levels.
+    /// The most nested services of a worker that helpers can see: `Job::are_within` cannot tell
+    /// more services apart. A deeper service gets no help. A recursion that halves its range has
+    /// fewer than 64 levels, and two workers that help each other nest a service for every second
+    /// level.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
-    /// The number of children of a node of a tree above the queues.
+    /// The number of children of a node in the tree of the queues' virtual times.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const FAN: usize = 8;
 
-    /// A function that is `const` on the machine. In a model it is not, because loom's types have
-    /// no `const` constructors.
+    /// Declares a function that is `const` on the machine, but not in a model, because loom's types
+    /// have no `const` constructors.
     #[cfg(target_has_atomic = "64")]
     macro_rules! const_on_the_machine {
         ($(#[$meta:meta])* $visibility:vis fn $($rest:tt)*) => {
@@ -136,7 +135,6 @@ mod machine {
     #[cfg(target_has_atomic = "64")]
     pub(crate) use const_on_the_machine;
 
-    /// An array whose items are made by a constant expression.
     #[cfg(target_has_atomic = "64")]
     macro_rules! array_on_the_machine {
         [$item:expr; $len:expr] => {
@@ -151,8 +149,8 @@ mod machine {
 mod model {
     pub(crate) use loom::sync::Arc;
 
-    /// Never upgrades, because loom's `Arc` has no weak references. In a model the value always
-    /// seems to be gone.
+    /// Never upgrades, because loom's `Arc` has no weak references: the value always seems to be
+    /// gone.
     pub(crate) struct Weak<T>(core::marker::PhantomData<fn() -> T>);
 
     impl<T> Weak<T> {
@@ -165,36 +163,31 @@ mod model {
         Weak(core::marker::PhantomData)
     }
 
-    /// Returns the value to the last owner. If several owners call this at the same time, perhaps
-    /// none gets the value, and the last owner drops it.
+    /// Returns the value if `arc` is the last handle. If several owners call this at the same time,
+    /// perhaps none of them gets the value.
     pub(crate) fn into_inner<T>(arc: Arc<T>) -> Option<T> {
         Arc::try_unwrap(arc).ok()
     }
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};
 
-    /// The number of items that a new deque moves before its indices wrap: models are small.
+    /// So few that the indices wrap even in a small model.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
-    /// The most items that a thief takes from a LIFO deque by one claim. Small, so that a model can
-    /// have items beyond the reach of a batch.
+    /// Small, so that a model can have items beyond the reach of a batch.
     pub(crate) const MAX_ANNOUNCED: usize = 2;
-    /// The most slots in an injector's segment. Small, so that models change segments.
+    /// Small, so that models use several segments.
     pub(crate) const MAX_SLOTS: usize = 2;
-    /// The most segments that an injector keeps until it is dropped. Small, so that models have
-    /// other segments too.
+    /// Small, so that models also have segments that are not lasting.
     pub(crate) const MAX_LASTING: usize = 2;
-    /// The most segments that an injector keeps as spares beside the lasting ones: none, so that a
-    /// model frees them and notices a later use.
+    /// None, so that a model frees the segments that are not lasting, and notices a later use.
     pub(crate) const MAX_OTHERS: usize = 0;
     pub(crate) const MANY_GONE: usize = 2;
-    /// The number of a fair scheduler's queues that share a word. Small, so that models have
-    /// several groups.
+    /// Small, so that models have several groups.
     pub(crate) const GROUP: usize = 2;
     pub(crate) const GROUPS: usize = 4;
     pub(crate) const SUMMARY: usize = 2;
     pub(crate) const FAN: usize = 2;
-    /// The most nested services of a worker that helpers can see. Small, because each service takes
-    /// three atomics, which loom counts.
+    /// Small, because each service adds three atomics to a model.
     pub(crate) const KNOWN_SERVICES: usize = 4;
 
     macro_rules! const_on_the_machine {
@@ -204,7 +197,6 @@ mod model {
     }
     pub(crate) use const_on_the_machine;
 
-    /// An array whose items are made one by one.
     macro_rules! array_on_the_machine {
         [$item:expr; $len:expr] => {
             core::array::from_fn::<_, { $len }, _>(|_| $item)
@@ -213,20 +205,19 @@ mod model {
     pub(crate) use array_on_the_machine;
 }
 
-/// A position in a queue: a counter that wraps, compared by signed difference.
+/// A position in a deque: a counter that wraps, compared by signed difference.
 #[cfg(any(loom, target_has_atomic = "64"))]
 pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
-/// The standard library's `Arc`, in models too. loom does not watch its count, because watching it
-/// would only make models larger.
+/// The standard library's `Arc`, in models too. loom does not watch its count, which would only
+/// make models larger.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) type Text = Unwatched<str>;
 
-/// Returns a waker that calls `wake`.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) fn waker_of(wake: impl Fn() + Send + Sync + 'static) -> core::task::Waker {
     struct Calls<F>(F);

@@ -7,7 +7,7 @@
 //! the other's.
 //!
 //! On the machine the methods below are constants. In a loom model they ask `audit` first, which
-//! may weaken one of them to see whether a model notices.
+//! may weaken one ordering to see whether the model notices.
 
 use super::barrier::Barrier;
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqC
 pub struct Pair(&'static str);
 
 impl Pair {
-    /// Makes a pair. The name is the constant's, with its module in front.
+    /// Makes a pair. `name` is the constant's name, with its module in front.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Pair(name)
@@ -45,7 +45,7 @@ impl Pair {
 pub struct FencePair(&'static str);
 
 impl FencePair {
-    /// Makes a pair of fences. The name is the constant's, with its module in front.
+    /// Makes a pair. `name` is the constant's name, with its module in front.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         FencePair(name)
@@ -80,15 +80,15 @@ impl FencePair {
 ///
 /// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives each of its
 /// accesses the ordering [`strong`](Dekker::strong). It calls [`light_fence`](Dekker::light_fence)
-/// between its write and its read. In a model, those accesses keep their written ordering and the
-/// light fence is a fence. On the machine, they are `SeqCst` and the light fence is nothing. loom
-/// cannot judge the machine's form, because it treats `SeqCst` accesses as weaker than they are.
-/// `proofs/orderings.md`, *Dekker*, shows that both forms forbid the same outcome.
+/// between its write and its read. In a model, the accesses keep their written ordering and the
+/// light fence is a fence. On the machine, the accesses are `SeqCst` and the light fence is
+/// nothing. loom cannot judge the machine's form, because it treats `SeqCst` accesses as weaker
+/// than they are. `proofs/orderings.md`, *Dekker*, shows that both forms forbid the same outcome.
 #[derive(Debug)]
 pub struct Dekker(&'static str);
 
 impl Dekker {
-    /// Makes a pair. The name is the constant's, with its module in front.
+    /// Makes a pair. `name` is the constant's name, with its module in front.
     #[must_use]
     pub const fn named(name: &'static str) -> Self {
         Dekker(name)

@@ -1,9 +1,9 @@
 //! A parker: one thread blocks in it until another thread wakes it.
 //!
-//! *On the machine* it is crossbeam-utils' parker.
+//! *On the machine* a `Parker` is crossbeam-utils' parker.
 //!
-//! *In a model* it is a lock and a condition variable. A model has no time, so a park with a
-//! timeout returns at once, woken or not. To the caller, a spurious wake-up looks the same.
+//! *In a model* a `Parker` is a lock and a condition variable. A model has no time, so a park with
+//! a timeout returns at once, woken or not. To the caller, a spurious wake-up looks the same.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::Parker;
@@ -55,7 +55,7 @@ mod model {
     use crate::sync::lock::{Condvar, Mutex};
     use core::task::Waker;
     use core::time::Duration;
-    // Not loom's `Arc`, which would only make models larger: this one only counts.
+    // Not loom's `Arc`, which would only make models larger.
     use std::sync::Arc;
     use std::task::Wake;
 
@@ -80,13 +80,13 @@ mod model {
 
         pub(crate) fn park(&self, timeout: Option<Duration>) {
             let mut has_token = self.0.has_token.lock();
-            // A timeout of `Duration::MAX` never ends. All others end at once.
+            // A timeout of `Duration::MAX` never ends. All other timeouts end at once.
             let timeout = timeout.filter(|it| *it < Duration::MAX);
             if timeout.is_none() {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);
             }
             *has_token = false;
-            // Random schedules are not fair. Without a yield, one thread could wake and sleep again
+            // Random schedules are not fair: without a yield, one thread could wake and sleep again
             // for ever.
             #[cfg(shuttle)]
             if timeout.is_some() {

@@ -1,14 +1,14 @@
 //! Memory for one item that one thread puts in and one thread takes out.
 //!
-//! Only the thread that has claimed a place touches it, so plain memory is enough. That is the
-//! difference from a [`Slot`](super::slot::Slot).
+//! Only the thread that has claimed a place touches it, so plain memory is enough. A
+//! [`Slot`](super::slot::Slot), in contrast, may be copied by other threads.
 //!
-//! *On the machine* it is a `T`, perhaps uninitialised.
+//! *On the machine* a `Place` is a `T`, perhaps uninitialised.
 //!
-//! *In a model* it is a cell that loom watches. loom reports races. The cell reports an item that
-//! is taken twice or was never put there.
+//! *In a model* a `Place` is a cell that loom watches. loom reports races. An assertion fails if an
+//! item is taken twice or was never put there.
 //!
-//! A [`Watch`] stands beside atomics, because loom does not notice an atomic that is used before it
+//! A [`Watch`] stands beside atomics, because loom does not notice if an atomic is used before it
 //! is made or after it is freed. On the machine a `Watch` is nothing, and in a model it is a cell.
 //!
 //! # Invariants
@@ -16,7 +16,7 @@
 //! - **I1** The memory of a shared place is used only by the unsafe methods. Their callers promise
 //!   that no other thread touches the place meanwhile.
 //! - **I2** In a model, each use of the memory goes through loom's cell, and loom reports two uses
-//!   that race. The cell of a `Watch` holds `()`.
+//!   that race. The cell of a `Watch` holds no data.
 
 #[cfg(not(loom))]
 pub(crate) use machine::{Place, Watch};
@@ -76,7 +76,7 @@ mod machine {
         /// 2. The caller forgets the item.
         #[inline(always)]
         pub(crate) unsafe fn put(&self, item: &T) {
-            // SAFETY: by 1 this thread alone writes the place, and by 2 the copy becomes the only
+            // SAFETY: by 1 no other thread touches the place, and by 2 the copy becomes the only
             // one. `item` is a reference, so it is valid and lies elsewhere.
             unsafe { self.0.get().cast::<T>().copy_from_nonoverlapping(item, 1) };
         }
@@ -128,12 +128,13 @@ mod machine {
 mod model {
     use loom::cell::UnsafeCell;
 
-    /// Tells loom which threads use some memory, and which threads make it or take it back.
+    /// Tells loom when a thread uses some memory, and when a thread makes the memory or takes it
+    /// back.
     pub(crate) struct Watch(UnsafeCell<()>);
 
-    // SAFETY: I2 — loom reports accesses that race, and the cell holds `()`.
+    // SAFETY: I2 — loom reports accesses that race, and the cell holds no data.
     unsafe impl Sync for Watch {}
-    // SAFETY: I2 — the cell holds `()`, so no data moves to the other thread.
+    // SAFETY: I2 — the cell holds no data that would move to the other thread.
     unsafe impl Send for Watch {}
 
     impl Watch {
@@ -156,8 +157,8 @@ mod model {
     /// Memory for one item.
     pub(crate) struct Place<T>(UnsafeCell<Option<T>>);
 
-    // SAFETY: I2 — loom reports accesses that race. The item may go to another thread: it is
-    // `Send`.
+    // SAFETY: I2 — loom reports accesses that race. The item may move to another thread, because it
+    // is `Send`.
     unsafe impl<T: Send> Sync for Place<T> {}
 
     impl<T> Place<T> {
@@ -174,27 +175,23 @@ mod model {
             // SAFETY: by 2 (of the machine's `put`) the caller forgets the item, so this is the
             // only copy.
             let item = unsafe { core::ptr::read(item) };
-            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
-            // returns.
+            // SAFETY: I2 — loom reports a use by another thread during `with_mut`.
             let old = self.0.with_mut(|place| unsafe { (*place).replace(item) });
             assert!(old.is_none(), "an item was put where another still was");
         }
 
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
-            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
-            // returns.
+            // SAFETY: I2 — loom reports a use by another thread during `with_mut`.
             self.0.with_mut(|place| f(unsafe { (*place).as_mut() }.expect("no item was put there")))
         }
 
         pub(crate) unsafe fn clear(&self) {
-            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
-            // returns.
+            // SAFETY: I2 — loom reports a use by another thread during `with_mut`.
             self.0.with_mut(|place| unsafe { *place = None });
         }
 
         pub(crate) unsafe fn take(&self) -> T {
-            // SAFETY: I2 — loom reports another thread that uses the place before `with_mut`
-            // returns.
+            // SAFETY: I2 — loom reports a use by another thread during `with_mut`.
             let item = self.0.with_mut(|place| unsafe { (*place).take() });
             item.expect("an item was taken twice, or where none was put")
         }

@@ -1,10 +1,10 @@
 //! A value that many threads read, and that few threads replace as a whole.
 //!
 //! Readers take no lock: a reader is pinned while it reads. A replaced value is retired, and
-//! [`epoch`](super::epoch) frees it. All of this is the same on the machine and in a model.
+//! [`epoch`](super::epoch) frees it.
 //!
-//! - **I1** A snapshot is complete before it is published. It is retired once, after it has been
-//!   replaced. Only pinned threads, and the thread that drops the `Snapshot`, read it.
+//! - **I1** A value is complete before it is published. It is retired once, after it has been
+//!   replaced. Only pinned threads, and the thread that drops the `Snapshot`, read a value.
 
 use super::epoch::{Domain, Protected};
 use super::order::Pair;
@@ -12,10 +12,10 @@ use super::{AtomicPtr, Relaxed};
 use core::fmt;
 use std::boxed::Box;
 
-/// A thread that finds a snapshot sees its contents.
+/// A thread that reads the pointer to a value also sees the value's contents.
 const SNAPSHOT: Pair = Pair::named("sync::SNAPSHOT");
 
-/// A value that is replaced as a whole: a reader sees one complete version of it.
+/// A value that is replaced as a whole, so that each reader sees one complete version.
 pub struct Snapshot<T> {
     current: AtomicPtr<Protected<T>>,
     domain: Domain,
@@ -37,7 +37,7 @@ impl<T> Snapshot<T> {
         look(unsafe { &*current })
     }
 
-    /// Replaces the value by the value that `change` makes from it.
+    /// Replaces the value by the result of `change`, which is called with the old value.
     ///
     /// # Safety
     ///
@@ -45,7 +45,7 @@ impl<T> Snapshot<T> {
     /// 2. Any thread may drop the replaced value, at any later time.
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
-        let old = self.current.load(Relaxed); // Relaxed: 1 orders it
+        let old = self.current.load(Relaxed); // Relaxed: promise 1 orders this
         // SAFETY: I1 — by 1 only this call may retire the old value, and it does so below.
         let new = Protected::new(change(unsafe { &*old }));
         self.current.store(Box::into_raw(Box::new(new)), SNAPSHOT.release());
@@ -57,7 +57,7 @@ impl<T> Snapshot<T> {
 
 impl<T> Drop for Snapshot<T> {
     fn drop(&mut self) {
-        let current = self.current.load(Relaxed); // Relaxed: we are alone
+        let current = self.current.load(Relaxed); // Relaxed: only we still have the value
         // SAFETY: I1 — we own the `Snapshot` alone, and its last value has not been retired.
         drop(unsafe { Box::from_raw(current) });
     }

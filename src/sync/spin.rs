@@ -14,22 +14,21 @@ pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Patience, Vigil, relax};
 
-/// How often a thread looks at a location that another thread is about to write, before it begins
-/// to wait.
+/// How often a thread looks at a location that another thread is about to write, before the thread
+/// begins to wait.
 ///
 /// The number covers the time in which a cache line comes from another core: some hundred
 /// nanoseconds.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
-/// Calls `look`, which returns whether the caller should try again. In a model, returns `false`,
+/// Returns `look()`, which says whether the caller should try again. In a model, returns `false`,
 /// because giving up is always correct.
 #[inline(always)]
 pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
     cfg!(not(any(loom, shuttle))) && look()
 }
 
-/// Lets other threads run, because one of them must act first: for example, a producer that was
-/// suspended between claiming a slot and filling it.
+/// Lets other threads run, because this thread waits for one of them.
 #[cfg(feature = "std")]
 pub(crate) fn give_way() {
     #[cfg(not(any(loom, shuttle)))]
@@ -40,8 +39,8 @@ pub(crate) fn give_way() {
 
 /// Backs off from a word that other threads are changing.
 ///
-/// The wait is long enough for a competitor to do a few dozen operations while it alone has the
-/// cache line. Two threads that took turns would pay a transfer of the line for each operation.
+/// Meanwhile a competitor can do a few dozen operations, and keeps the cache line. Two threads that
+/// took turns would move the line for each operation.
 pub(crate) struct Contention(u32);
 
 impl Contention {
@@ -49,8 +48,8 @@ impl Contention {
         Contention(0)
     }
 
-    /// Waits for 128 relaxations (`spin_loop`) the first time, and for up to 512 later. Where a
-    /// relaxation is short, that takes one to five microseconds. In a model, returns at once.
+    /// Calls `relax` 128 times in the first wait, and up to 512 times in later waits. Where `relax`
+    /// is short, a wait takes one to five microseconds. In a model, returns at once.
     #[cold]
     pub(crate) fn wait(&mut self) {
         if cfg!(not(any(loom, shuttle))) {
@@ -64,10 +63,10 @@ impl Contention {
 mod counted {
     pub(crate) use core::hint::spin_loop as relax;
 
-    /// The most relaxations of a wait where there is no clock. They take some microseconds.
+    /// The most calls of `relax` in a wait without a clock. They take some microseconds.
     const RELAXATIONS: usize = 512;
 
-    /// The relaxations that a thread has left before it should stop waiting.
+    /// How often a thread may still call `relax` before it should stop waiting.
     pub(crate) struct Patience(usize);
 
     impl Patience {
@@ -75,7 +74,7 @@ mod counted {
             Patience(RELAXATIONS)
         }
 
-        /// Relaxes once. Returns `false` if the thread should stop waiting.
+        /// Calls `relax` once. Returns `false` if the thread should stop waiting.
         pub(crate) fn lasts(&mut self) -> bool {
             relax();
             self.0 = self.0.saturating_sub(1);
@@ -91,7 +90,7 @@ mod machine {
 
     /// The longest spin: about the cost of a sleep and a wake-up.
     const AT_MOST: Duration = Duration::from_micros(15);
-    /// The number of relaxations between two looks at the clock.
+    /// The number of calls of `relax` between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
     /// The longest search for work: about the time that other threads take to find out that there
@@ -110,7 +109,7 @@ mod machine {
             Vigil { time: VIGIL, end: None }
         }
 
-        /// Makes a short vigil, for a thread that will hardly find work soon.
+        /// Makes a short vigil, for a thread that is unlikely to find work soon.
         pub(crate) const fn short() -> Self {
             Vigil { time: SHORT_VIGIL, end: None }
         }
@@ -131,13 +130,13 @@ mod machine {
     pub(crate) struct Patience(Option<Instant>);
 
     impl Patience {
-        /// Allows the longest spin, from the first call of `lasts` on.
+        /// Allows a spin of `AT_MOST`, from the first call of `lasts` on.
         pub(crate) const fn full() -> Self {
             Patience(None)
         }
 
-        /// Returns `false` once the longest spin is over. Before, relaxes a few times and returns
-        /// `true`.
+        /// Calls `relax` a few times and returns `true`. Once `AT_MOST` has passed, returns `false`
+        /// at once.
         pub(crate) fn lasts(&mut self) -> bool {
             let now = Instant::now();
             if now >= *self.0.get_or_insert(now + AT_MOST) {

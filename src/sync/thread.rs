@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //!
-//! - **I1** The assembly reads one register. It touches no memory, no stack and no flags.
+//! - **I1** The assembly only reads one register. It touches no memory, no stack and no flags.
 //! - **I2** The attributes of a thread are read only after `pthread_getattr_np` has initialized
 //!   them. They are destroyed once, after the last read.
 
@@ -22,8 +22,8 @@ use core::mem;
 
 /// Returns an address on this thread's stack, near the newest frame.
 ///
-/// On targets without assembly here, this is the address of a local. AddressSanitizer may have put
-/// the local elsewhere than on the stack.
+/// For targets without assembly below, this is the address of a local, which AddressSanitizer may
+/// have put elsewhere than on the stack.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -64,7 +64,7 @@ pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
 
         let (mut low, mut size) = (ptr::null_mut(), 0);
         let mut attributes = MaybeUninit::uninit();
-        // SAFETY: any thread may call this function at any time. It returns the caller's handle.
+        // SAFETY: the function has no conditions, and returns the caller's own handle.
         let this = unsafe { libc::pthread_self() };
         // SAFETY: I2 — this call initializes `attributes`, which is valid for writes. The thread is
         // this one, so it lives.
@@ -92,7 +92,7 @@ pub(crate) fn completes(body: impl FnOnce()) -> bool {
     catch(body).map_err(forget_if_it_panics).is_ok()
 }
 
-/// Drops the payload of a panic. The payload's destructor is the user's code. If it panics, this
+/// Drops the payload of a panic. If the payload's destructor, which is the user's code, panics too,
 /// forgets the payload of that second panic.
 pub(crate) fn forget_if_it_panics(payload: Payload) {
     if let Err(second) = catch(|| drop(payload)) {
@@ -100,8 +100,8 @@ pub(crate) fn forget_if_it_panics(payload: Payload) {
     }
 }
 
-/// Drops `rest`, then resumes a panic that was caught. If the destructor of `rest` panics, that
-/// second panic is dropped.
+/// Drops `rest`, then resumes a panic that was caught. If the destructor of `rest` panics too,
+/// ignores that second panic.
 pub(crate) fn resume_after<T>(payload: Payload, rest: T) -> ! {
     completes(|| drop(rest));
     resume(payload)
@@ -160,12 +160,11 @@ mod machine {
     /// Runs `body` to its end or to its panic. The panic hook has printed the message by then.
     #[inline]
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
-        // Unwind-safe: `body` is dropped, with any state of its own that the panic has broken.
-        // Other users of state that `body` shares must cope, as after the panic of a thread.
+        // Unwind-safe: state that only `body` has is dropped with it. Other users of state that
+        // `body` shares must cope, as after the panic of a thread.
         catch_unwind(AssertUnwindSafe(body))
     }
 
-    /// Resumes a panic that was caught.
     pub(crate) fn resume(payload: Payload) -> ! {
         resume_unwind(payload)
     }
@@ -210,12 +209,10 @@ mod model {
         NonZeroUsize::MIN
     }
 
-    /// Runs `body` to its end.
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
         Ok(body())
     }
 
-    /// Is never called: no panic is caught.
     pub(crate) fn resume(_payload: Payload) -> ! {
         unreachable!("nothing is caught in a model")
     }

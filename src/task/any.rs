@@ -14,7 +14,7 @@ use core::task::Waker;
 /// The part of a task that depends on neither its closure nor its result.
 pub(super) struct Common {
     pub(super) state: State,
-    /// Tells a model which threads use the memory, and which thread frees it (I4).
+    /// Lets a model check that all uses of the memory come before the free (I4).
     pub(super) watch: Watch,
     /// The executor to which the task was given.
     pub(super) home: Option<ExecutorId>,
@@ -29,10 +29,10 @@ impl Common {
         self.deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Takes the task off its queue's count, if it is counted (I8). The caller drops the returned
-    /// guard when the task has ended. If the task's gate takes the task off, the queue is not idle
-    /// before the guard is dropped. `has_job` says whether the task's job is still in the queue. It
-    /// matters only if the caller is not the queue's server.
+    /// Takes the task off its queue's count, if the queue counts the task (I8). The caller drops
+    /// the returned guard when the task has ended. If the gate of the task takes the task off, the
+    /// queue is not idle before that drop. `has_job` says whether the task's job is still in the
+    /// queue. It is used only if `count` is `None`.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -45,7 +45,8 @@ impl Common {
                 gate.ends(how, has_job);
                 return Some(Counted { gate, is_off: true });
             }
-            // The thread that takes the job out of the queue takes the task off.
+            // The queue never counted the task, or the thread that takes the task's job out of the
+            // queue takes the task off.
             (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
                 return Some(Counted { gate, is_off: false });
             }
@@ -55,10 +56,10 @@ impl Common {
     }
 }
 
-/// A task that is about to end. Dropping this tells the queue that the task has ended.
+/// Dropping this tells the queue that the task has ended.
 pub(super) struct Counted<'a> {
     gate: &'a Unwatched<dyn Gate>,
-    /// Whether the task has left the count.
+    /// Whether the gate has taken the task off the queue's count.
     is_off: bool,
 }
 
@@ -72,12 +73,12 @@ impl Drop for Counted<'_> {
 pub(super) trait Unfinished: Send + Sync {
     fn common(&self) -> &Common;
 
-    /// Claims the task and runs it. Returns `false` if another thread has claimed it, or if its
-    /// deadline has passed.
+    /// Claims the task and runs it. Returns `false` if another thread has claimed the task, or if
+    /// the deadline of the task has passed.
     fn run(&self, count: Count<'_>) -> bool;
 
-    /// Runs the task. A future that was woken during the poll *yields*: the executor takes it back,
-    /// and the caller's reference becomes that of the next job.
+    /// Runs the task. If a future is woken during its poll, the result is `Yields`, and the
+    /// reference of the caller becomes that of the next job.
     fn poll_again(&self, count: Count<'_>) -> Polled {
         if self.run(count) { Polled::Done } else { Polled::Nothing }
     }
@@ -97,13 +98,14 @@ pub(super) trait Unfinished: Send + Sync {
     /// 1. The caller has claimed the task.
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>);
 
-    /// Notes the cause before a canceller asks the task to end. The task might be running already.
+    /// Notes the cause of a cancellation, before the canceller asks the task to end.
     fn note_cause(&self, _cause: &Cause) {}
 
-    /// Called when the last reference goes. The task might be unfinished.
+    /// Called when the last reference has gone, before the task is freed. The task might be
+    /// unfinished.
     fn abandon(&self) {}
 
-    /// Runs the task, or cancels it if its deadline has passed. Returns whether it ran.
+    /// Runs the task, or cancels it if its deadline has passed. Returns whether the task ran.
     ///
     /// # Safety
     ///
@@ -113,19 +115,20 @@ pub(super) trait Unfinished: Send + Sync {
     where
         Self: Sized,
     {
-        // SAFETY: I1 — by 1 the caller has the claim. `expires` uses it up only if it returns
-        // `true`, and then nothing else does.
+        // SAFETY: I1 — by 1 the caller has the claim. If `expires` uses the claim up, it returns
+        // `true`, and this call ends.
         if self.common().state.has_deadline() && unsafe { expires(self, count) } {
             return false;
         }
-        // SAFETY: I1 — by 1 the caller has the claim, and `expires`, if it was called, has not used
-        // it up. The task runs here, once.
+        // SAFETY: I1 — by 1 the caller has the claim, which `expires` has not used up. The task
+        // runs once, here.
         unsafe { self.run_claimed(count) };
         true
     }
 }
 
-/// Cancels a task that is about to begin, if its deadline has passed. Returns whether it has.
+/// Cancels a task that is about to begin, if its deadline has passed. Returns whether this call has
+/// cancelled the task.
 ///
 /// # Safety
 ///
@@ -134,7 +137,7 @@ pub(super) trait Unfinished: Send + Sync {
 unsafe fn expires(task: &dyn Unfinished, count: Count<'_>) -> bool {
     let is_late = task.common().is_late();
     if is_late {
-        // SAFETY: I1 — by 1 the claim is the caller's, which ends the task here, once.
+        // SAFETY: I1 — by 1 the caller has the claim, and this call ends the task once.
         unsafe { task.cancel_claimed(Cause::Expired, count) };
     } else {
         task.common().state.meets_deadline();
@@ -146,7 +149,7 @@ unsafe fn expires(task: &dyn Unfinished, count: Count<'_>) -> bool {
 /// claimer is not the server: the task's gate then takes the task off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
-/// How a poll has ended, for an executor that takes a future back.
+/// The outcome of a poll, for an executor that makes the next job of a future that yields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Polled {
     Nothing,
@@ -158,7 +161,7 @@ pub(crate) enum Polled {
 /// The executor of a task, and the queue that limits it.
 pub(super) type Kin = (Option<ExecutorId>, Option<ExecutorId>);
 
-/// A task of any result type. A thread that waits for the task, or cancels it, can claim it.
+/// A reference to a task of any result type. The thread that has it can claim the task.
 pub(crate) struct AnyTask(pub(super) Reference<dyn Unfinished>);
 
 impl AnyTask {
@@ -167,20 +170,20 @@ impl AnyTask {
         &self.0.common().state
     }
 
-    /// Runs the task here, unless another thread has claimed it. Returns whether it ran here.
+    /// Runs the task, unless another thread has claimed the task. Returns whether it ran.
     #[inline]
     pub(crate) fn run(&self) -> bool {
         self.run_counted(None)
     }
 
-    /// Runs the task here on behalf of its queue's server, unless another thread has claimed the
-    /// task. `count` takes the task off the queue's count. Returns whether the task ran here.
+    /// Runs the task on behalf of its queue's server, unless another thread has claimed the task.
+    /// `count` takes the task off the queue's count. Returns whether the task ran.
     #[inline]
     pub(crate) fn run_counted(&self, count: Count<'_>) -> bool {
         self.0.run(count)
     }
 
-    /// Polls a future, and returns it for its next job. The caller is its executor.
+    /// Polls a future on behalf of its executor, and returns the future for the next job.
     #[inline(always)]
     pub(crate) fn poll_again(self) -> (Polled, AnyTask) {
         (self.0.poll_again(None), self)
@@ -193,13 +196,13 @@ impl AnyTask {
         self.0.poll_again(count)
     }
 
-    /// Returns whether this is a future that has no deadline, or has begun in time.
+    /// Returns whether this is a future, and has no deadline or has begun in time.
     #[inline]
     pub(crate) fn may_yield(&self) -> bool {
         self.state().may_yield()
     }
 
-    /// Ends a future whose executor refuses its job. No panic leaves this call.
+    /// Ends a future, because the executor refuses the future's job. No panic leaves this call.
     #[cold]
     pub(crate) fn refuse(self, reason: Reason) {
         let why = Cause::Cancelled(CancelledBy::Executor, Some(reason.as_str().into()));
@@ -234,10 +237,10 @@ impl AnyTask {
         self.state().hand_back();
     }
 
-    /// Marks the task as counted by this queue, and returns whether it did. If so, the task's
-    /// claimer takes it off the count (I8). But a claimer does not know this queue if the task was
-    /// given to another executor. Such a task is counted only if the caller has the last reference,
-    /// so that no other thread can claim it.
+    /// Marks the task as counted by this queue, and returns whether it did. The claimer of a
+    /// counted task takes the task off the count (I8). A claimer knows only the queue to which the
+    /// task was given. So a task of another executor is counted only if no other thread can claim
+    /// it, because the caller has the last reference.
     pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -284,8 +287,8 @@ impl AnyTask {
         self.state().is_claimed()
     }
 
-    /// Returns a key. The same threads may run tasks with equal keys in their waits. Returns `None`
-    /// if no thread may run this task in a wait.
+    /// Returns a key: tasks with equal keys may be run by the same waiting threads. Returns `None`
+    /// if no waiting thread may run this task.
     pub(super) fn kin(&self) -> Option<Kin> {
         if self.is_future() {
             return None;
@@ -300,7 +303,7 @@ impl AnyTask {
     }
 }
 
-/// One reference to a task (I4).
+/// A counted reference to a task (I4).
 pub(super) struct Reference<D: Unfinished + ?Sized>(pub(super) NonNull<D>);
 
 // SAFETY: I4 — the count is atomic, and the task is `Send` and `Sync`.
@@ -355,16 +358,16 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_place(&self) -> bool;
 
-    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if no
-    /// place is free. In an ordered queue, the tasks in front of it run first.
+    /// Runs a task in a free place, unless another thread has claimed the task. Returns `false` if
+    /// no place is free. In an ordered queue, the tasks in front of this task run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
     /// Runs a task in the place that this thread holds further up its stack, unless another thread
     /// has claimed the task.
     fn run_inside(&self, task: &AnyTask);
 
-    /// Returns the reason that was given when the queue, or an executor below it, was cancelled.
-    /// Answers even before the token that reports the queue's end is cancelled.
+    /// Returns the reason for which the queue, or an executor below the queue, was cancelled. The
+    /// reason is there even before the token for the queue's end is cancelled.
     fn end_reason(&self) -> Option<Text>;
 
     /// Takes a counted task off the count, before a thread other than the queue's server ends it.
@@ -376,8 +379,8 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_ended(&self);
 
-    /// Returns whether the queue already holds the most tombstones that it leaves out of its count.
-    /// Further tombstones stay in the count.
+    /// Returns whether the queue already holds the maximum of tombstones that are left out of its
+    /// count. Further tombstones stay in the count.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes

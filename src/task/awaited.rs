@@ -1,4 +1,4 @@
-//! Jobs that a frame on a stack waits for: halves of a `join`, and jobs of a scope.
+//! Jobs for which a frame on the stack of a thread waits: halves of a `join`, and jobs of a scope.
 
 use super::job::{Capture, Job, Kind, TAG};
 use crate::sync::KNOWN_SERVICES;
@@ -8,9 +8,9 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// All scopes that are too deep for a tag of their own have the tag `TAG`. Helpers see services at
-// fewer than `KNOWN_SERVICES` depths, and the tags of these depths are lower. So `are_within` takes
-// the jobs of those scopes for jobs of inner scopes.
+// `scoped` gives the tag `TAG` to the jobs of all scopes that are too deep for a tag of their own.
+// `are_within` takes such jobs for jobs of inner scopes, because its `depth` is less than
+// `KNOWN_SERVICES`.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The first field of a record on the stack of the thread that waits for a job. The job holds a
@@ -19,7 +19,7 @@ pub(crate) struct OnStack(pub(crate) &'static StackKind);
 
 pub(crate) struct StackKind {
     pub(crate) run: unsafe fn(*const OnStack),
-    /// Called if the job is dropped unrun.
+    /// Called instead of `run` if the job is dropped unrun.
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
@@ -31,11 +31,11 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 ///
 /// 1. `capture` is from `Job::on_stack`, and the promises 1 and 2 of that call still hold.
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
-    // SAFETY: 1 — `on_stack` has put the pointer there.
+    // SAFETY: 1 — `Job::on_stack` has put the pointer into `capture`.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
     // SAFETY: 1 — the record stays until the job has run or was dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: 1 — the record is of this kind; a job runs once.
+    // SAFETY: 1 — the record was made for this kind, and the job runs only here.
     unsafe { (kind.run)(head) };
     true
 }
@@ -44,11 +44,11 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
 ///
 /// 1. `capture` is from `Job::on_stack`, and the promises 1 and 2 of that call still hold.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
-    // SAFETY: 1 — `on_stack` has put the pointer there.
+    // SAFETY: 1 — `Job::on_stack` has put the pointer into `capture`.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
     // SAFETY: 1 — the record stays until the job has run or was dropped.
     let kind = unsafe { &*head }.0;
-    // SAFETY: 1 — the record is of this kind; a job is dropped once, unrun.
+    // SAFETY: 1 — the record was made for this kind, and the job is dropped only here, unrun.
     unsafe { (kind.give_back)(head) };
 }
 
@@ -58,8 +58,8 @@ impl Job {
     /// # Safety
     ///
     /// 1. The record stays until the job has run or was dropped.
-    /// 2. The record was made for the kind in `head`, which is its first field. Any thread may run
-    ///    it.
+    /// 2. `head` is the first field of the record, which was made for the kind in `head`. Any
+    ///    thread may run the record.
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
@@ -71,14 +71,14 @@ impl Job {
     /// Returns whether this is the job of the record that begins with `head`.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
-        // SAFETY: I6 — called only if `is_half` is true. The words of such a job hold the pointer.
+        // SAFETY: I6 — `ours` is called only for a half, whose words hold the pointer.
         let ours = || unsafe { self.capture.as_ptr().cast::<*const OnStack>().read() };
         self.is_half() && ptr::eq(ours(), head)
     }
 
     /// Makes a job of a scope. `depth` is the number of *services* inside which this worker opened
-    /// the scope. A service is a job that this worker took from another one, which waits for it.
-    /// `None` says that this thread is not a worker that opened the scope.
+    /// the scope. A service is a job that this worker took from another worker, which waits for the
+    /// job. `None` says that this thread is not a worker that opened the scope.
     ///
     /// # Safety
     ///
@@ -109,22 +109,19 @@ impl Job {
         ptr::eq(self.kind.as_ptr(), &ON_STACK)
     }
 
-    /// Returns whether this is a half or a job of a scope: a frame on a stack waits for it, or
-    /// will.
     #[inline]
     pub(crate) fn is_awaited(&self) -> bool {
         self.is_half() || is_scoped(self.kind.as_ptr())
     }
 
-    /// Returns whether copied words (`kind_of`) are those of a half or of a scope's job.
     #[inline]
     pub(crate) fn are_awaited(words: &MaybeUninit<Job>) -> bool {
         let kind = kind_of(words);
         ptr::eq(kind, &ON_STACK) || is_scoped(kind)
     }
 
-    /// Returns whether copied words are those of a half, of a job of this scope, or of an inner
-    /// scope's job. An inner scope was opened inside more than `depth` services.
+    /// Returns whether copied words are those of a half, of a job of this scope, or of a job of an
+    /// inner scope. An inner scope was opened inside more than `depth` services.
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);
@@ -136,8 +133,6 @@ impl Job {
         is_scoped(kind) && kind.addr() & !TAG == scope
     }
 
-    /// Returns whether copied words are those of a job that was not spawned by the worker that
-    /// opened its scope.
     pub(crate) fn are_foreign(words: &MaybeUninit<Job>) -> bool {
         kind_of(words).addr() & TAG == FOREIGN
     }
@@ -147,17 +142,17 @@ impl Job {
     }
 }
 
-/// Returns the kind in a copy, which may be torn: it may mix the words of several jobs. So a caller
-/// may compare the kind, but must not follow the pointer.
+/// Returns the kind in copied words of a job. The copy may be torn: it may mix the words of several
+/// jobs. So a caller may compare the kind, but must not follow the pointer.
 #[inline]
 fn kind_of(words: &MaybeUninit<Job>) -> *const Kind {
-    // SAFETY: I6 — the copy is as large as a job, so this field is within it. Nothing is read.
+    // SAFETY: I6 — the copy is as large as a job, so the field `kind` is within the copy. Only its
+    // address is taken.
     let kind = unsafe { &raw const (*words.as_ptr()).kind };
     // SAFETY: I6 — the copied slot has held a job, and every job has written this word.
     unsafe { kind.cast::<*const Kind>().read() }
 }
 
-/// Returns whether this is the kind of a scope's job.
 #[inline]
 fn is_scoped(kind: *const Kind) -> bool {
     kind.addr() & TAG != 0

@@ -14,8 +14,8 @@ use core::{fmt, mem};
 
 /// Tells tasks and listeners that their work is no longer wanted, and why.
 ///
-/// Clones are the same token. A [`child`](Self::child) is cancelled with its parent, and can be
-/// cancelled alone. A token can have several parents ([`any`](Self::any)). Cancelling a token
+/// Clones refer to the same token. A [`child`](Self::child) is cancelled with its parent, and can
+/// be cancelled alone. A token can have several parents ([`any`](Self::any)). Cancelling a token
 /// reaches all descendants, even if the handles in between have been dropped. A parent forgets a
 /// token that has no handle and no listener any more. So a long-lived parent does not collect the
 /// tokens of requests.
@@ -48,9 +48,10 @@ struct Node {
     shared: Arc<TokenState>,
 }
 
-/// The part of a token to which its parents refer. They do not keep its [`Node`] alive.
+/// The part of a token to which its parents refer. The parents do not keep the [`Node`] of the
+/// token alive.
 struct TokenState {
-    /// Whether `fate` says that it is cancelled.
+    /// Whether `fate` is `Cancelled`.
     is_cancelled: AtomicBool,
     fate: Mutex<Fate>,
 }
@@ -72,7 +73,7 @@ enum Listener {
 /// A listener's registration at a token. Keeps the token alive. Dropping the link removes the
 /// listener.
 pub(crate) struct CancelLink {
-    /// `None` once it has been let go.
+    /// `None` after `let_go`.
     token: Option<Arc<Node>>,
     index: usize,
 }
@@ -137,8 +138,8 @@ impl CancelToken {
         CancelToken(Arc::new(Node { links, shared }))
     }
 
-    /// Cancels the token and all its descendants. Returns `true` for the one call that cancelled
-    /// it.
+    /// Cancels the token and all its descendants. Returns `true` if this call cancelled the token,
+    /// and `false` if the token was cancelled already.
     ///
     /// Marks all tokens first, then tells the tasks and wakers of the tokens that it marked. A task
     /// that has not begun is done when this returns, and its closure has been dropped on this
@@ -214,7 +215,6 @@ impl CancelToken {
         }
     }
 
-    /// Returns an error if the token is cancelled. A caller then begins no work.
     pub(crate) fn check(&self) -> Result<(), JoinError> {
         match self.is_cancelled() {
             false => Ok(()),
@@ -228,12 +228,14 @@ impl CancelToken {
         self.add(Listener::Waker(waker))
     }
 
-    /// Registers a task, to be cancelled with the token. The error is that of `link_waker`.
+    /// Registers a task, to be cancelled with the token. If the token is cancelled already, returns
+    /// the reason as an error.
     pub(crate) fn link(&self, task: AnyTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Task(task))
     }
 
-    /// Registers a future, as `link` does. The future drops the link before it is freed.
+    /// Registers a future, as `link` registers a task. The future drops the link before it is
+    /// freed.
     pub(super) fn link_future(&self, future: WeakTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Future(future))
     }
@@ -280,7 +282,7 @@ impl TokenState {
         let mut fate = self.fate.lock();
         let Fate::Open(listeners) = &mut *fate else { return None };
         let listeners = mem::take(listeners).into_items().into_iter();
-        // Under the lock, which keeps the futures from being freed.
+        // Upgraded under the lock, which keeps the futures from being freed.
         let listeners = listeners.filter_map(Listener::upgrade).collect();
         *fate = Fate::Cancelled(reason.cloned());
         self.is_cancelled.store(true, CANCELLED.release());
@@ -289,7 +291,8 @@ impl TokenState {
 }
 
 impl Listener {
-    /// Keeps a future alive, unless it is about to be freed.
+    /// Makes the weak reference to a future a counted one. Returns `None` if the future is about to
+    /// be freed.
     fn upgrade(self) -> Option<Self> {
         match self {
             Listener::Future(future) => future.upgrade().map(Listener::Task),
@@ -297,29 +300,28 @@ impl Listener {
         }
     }
 
-    /// Tells the listener. The caller holds no lock, because a waker might be the user's, or take
-    /// locks of its own.
+    /// Cancels the task or wakes the waker: `TokenState::cancel` passes no other listener. The
+    /// caller holds no lock, because a waker might be user code, or take locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Task(task) => {
                 _ = task.cancel(Cause::Cancelled(CancelledBy::Token, reason.cloned()));
             }
             Listener::Waker(waker) => waker.wake(),
-            // `close` and `cancel` have replaced these.
             Listener::Token(_) | Listener::Future(_) => {}
         }
     }
 }
 
 impl CancelLink {
-    /// Takes the listener off, and returns the token.
+    /// Removes the listener, and returns the token.
     fn let_go(&mut self) -> Option<Arc<Node>> {
         let token = self.token.take()?;
         let listener = match &mut *token.shared.fate.lock() {
             Fate::Open(listeners) => listeners.remove(self.index),
             Fate::Cancelled(_) => None,
         };
-        // Outside the lock, because the waker might be the user's.
+        // Dropped outside the lock, because the destructor of a waker might be user code.
         drop(listener);
         Some(token)
     }

@@ -14,7 +14,6 @@ use core::ops::Deref;
 use core::ptr::{self, NonNull};
 use core::task::Waker;
 
-/// The part of a task that does not depend on its closure.
 pub(super) struct TaskCore<T> {
     common: Common,
     /// The waker that the handle has left (I3).
@@ -28,14 +27,14 @@ pub(super) trait Task<T>: Unfinished {
 }
 
 impl<T> Reference<dyn Task<T>> {
-    /// Returns one more reference, which does not know the result type.
     pub(super) fn any(&self) -> AnyTask {
         self.core().state.refer();
         AnyTask(Reference(NonNull::from(self.unfinished())))
     }
 }
 
-/// Resumes the first panic, if there is one, and drops the payload of the second.
+/// Resumes the panic of `first`, or else that of `second`, if there is one. Drops the other
+/// payload.
 pub(super) fn go_on(first: Result<(), thread::Payload>, second: Result<(), thread::Payload>) {
     match (first, second) {
         (Err(payload), Err(further)) => {
@@ -90,8 +89,8 @@ impl<T> TaskCore<T> {
             },
             Ok(value) => {
                 let _counted = self.count(count, Ended::Returned, true);
-                // The membership ends here: after the queue has got room for another task, and
-                // before the handle is told.
+                // The membership ends after the task has left the count of its queue, and before
+                // the handle is told.
                 drop(member.map(Membership::returned));
                 self.finish(Ok(value));
             }
@@ -105,7 +104,8 @@ impl<T> TaskCore<T> {
         mem::needs_drop::<T>() && !self.state.is_held()
     }
 
-    /// Drops the output as a part of the task. So a panic of the output's destructor is the task's.
+    /// Drops the output as a part of the task. So if the destructor of the output panics, the task
+    /// has panicked.
     pub(super) fn drop_output(
         &self,
         value: T,
@@ -131,22 +131,23 @@ impl<T> TaskCore<T> {
     ///
     /// Resumes the panic of the closure if there is no handle to take it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
-        // SAFETY: I1 — only a task's claimer finishes it; the result is forgotten in the next line.
+        // SAFETY: I1 — only the claimer of the task calls this. The result is forgotten in the next
+        // line.
         unsafe { self.result.put(&result) };
         mem::forget(result);
         let finished = self.state.finish();
         if finished.is_waited_for {
-            // SAFETY: I3 — `finish` has seen `WAITED_FOR` as it set `DONE`, so the waker is there
-            // and the claimer's.
+            // SAFETY: I3 — `finish` saw `WAITED_FOR` as it set `DONE`, so there is a waker, which
+            // is now the claimer's.
             unsafe { self.waker.take() }.wake();
         }
         if !finished.is_held {
-            // SAFETY: I2 — no handle holds the result, so it is the claimer's, which put it there
-            // above.
+            // SAFETY: I2 — no handle holds the task, so the result is the claimer's, and this call
+            // has stored it.
             let result = unsafe { self.result.take() };
             match result {
-                // The handle went while the task ended, and the task's queue and group know the
-                // end by now. So a panic of the destructor changes nothing.
+                // The handle was dropped while the task ended. The queue and the group have already
+                // been told that the task returned, so a panic of the destructor changes nothing.
                 Ok(result) => _ = thread::completes(|| drop(result)),
                 Err(error) => error.resume(),
             }

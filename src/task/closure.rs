@@ -159,8 +159,8 @@ impl TaskGroup {
     /// Returns a handle to this group with a context. Each job that the handle [makes](Self::job)
     /// carries the context.
     ///
-    /// But a task that joins the group by a [builder](crate::executor::TaskBuilder::group) has its
-    /// executor's context.
+    /// But a task that joins the group by a [builder](crate::executor::TaskBuilder::group) has the
+    /// context of its executor.
     ///
     /// # Examples
     ///
@@ -205,8 +205,8 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        // A task rather than a bare job, so that it leaves its queue's count before it leaves the
-        // group.
+        // A task rather than a bare job, so that it leaves the count of its queue before it leaves
+        // the group.
         let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,

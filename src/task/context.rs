@@ -54,8 +54,8 @@ pub trait ContextFlow: Send + Sync + 'static {
     /// The captured context. Each poll of a future runs in a clone of it.
     type Snapshot: Clone + Send + 'static;
 
-    /// Captures the context, on the thread that spawns. A panic goes to the caller, and no task is
-    /// spawned.
+    /// Captures the context, on the thread that spawns. If this panics, the spawning call panics,
+    /// and no task is spawned.
     fn capture(&self) -> Self::Snapshot;
 
     /// Runs `run` in the context, on the thread that runs the task. If `run` panics, `enter` must
@@ -67,7 +67,7 @@ pub trait ContextFlow: Send + Sync + 'static {
 ///
 /// # Examples
 ///
-/// The tasks of a pool that has no context of its own:
+/// A task gets this context in a pool that has no context of its own:
 ///
 /// ```
 /// use filch::task::{ContextFlow, Flow};
@@ -94,7 +94,6 @@ pub trait ContextFlow: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct Flow(Unwatched<dyn ErasedContext>);
 
-/// A [`ContextFlow`] as a trait object: it captures on the thread that spawns.
 trait ErasedContext: Send + Sync {
     fn capture(&self) -> Box<dyn Enter + Send>;
 }
@@ -133,7 +132,6 @@ impl Captured {
         }
     }
 
-    /// Runs `f` in a clone of the context.
     pub(crate) fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let (mut f, mut result) = (Some(f), None);
         self.0.enter_clone(&mut || result = f.take().map(|f| f()));
@@ -151,7 +149,7 @@ impl Flow {
         Flow(Unwatched::new(context))
     }
 
-    /// Returns a job of the closure, which runs in the context captured now, if there is one.
+    /// Returns a job that runs the closure, in the context captured now if there is one.
     #[inline]
     pub(crate) fn job<F: FnOnce() + Send + 'static>(context: Option<&Flow>, f: F) -> Job {
         match context {
@@ -160,7 +158,7 @@ impl Flow {
         }
     }
 
-    /// Returns the closure, which runs in the context captured now.
+    /// Returns a closure that runs `f` in the context captured now.
     pub(crate) fn around<T, F>(&self, f: F) -> impl FnOnce() -> T + Send + use<T, F>
     where
         F: FnOnce() -> T + Send,
@@ -174,13 +172,13 @@ impl Flow {
     }
 }
 
-// By its contract `enter` leaves the thread as it was, also after a panic.
+// By the contract of `ContextFlow`, `enter` restores the state of the thread even after a panic.
 impl UnwindSafe for Flow {}
 impl RefUnwindSafe for Flow {}
 
 opaque!(Flow);
 
-/// Two contexts: the first is entered first.
+/// Two contexts: a task enters the first, and the second inside the first.
 impl<A: ContextFlow, B: ContextFlow> ContextFlow for (A, B) {
     type Snapshot = (A::Snapshot, B::Snapshot);
 

@@ -13,12 +13,11 @@ use core::cell::Cell;
 use core::ptr;
 
 per_thread! {
-    /// The innermost frame, or null (I5).
+    /// The innermost frame of this thread, or null (I5).
     static CURRENT: Cell<*const Frame> = Cell::new(ptr::null());
 }
 
 fn innermost() -> *const Frame {
-    // A thread whose locals have been destroyed has no frame.
     CURRENT.try_with(Cell::get).unwrap_or(ptr::null())
 }
 
@@ -44,8 +43,9 @@ fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Fram
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of no executor, or of the executor around it, is a part of the innermost frame, and so
-    // has its stop flag. A guest's jobs are no part of the task in which the guest runs.
+    // A task of no executor, or of the executor of the innermost frame, is a part of that frame,
+    // and so has its stop flag. But the jobs of a guest are no part of the task in which the guest
+    // runs.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
@@ -55,9 +55,9 @@ per_thread! {
     static MEMBER_OF: Cell<Option<ExecutorId>> = Cell::new(None);
 }
 
-/// Returns whether this thread is a worker of that executor, or drops the executor's jobs. A thread
-/// that `as_worker` has made a worker stays one until `leave`, even while its thread-locals are
-/// destroyed.
+/// Returns whether this thread is a worker of this executor, or drops the jobs of the executor. A
+/// thread that `as_worker` has made a worker stays one until `leave`, even while its thread-locals
+/// are destroyed.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -74,8 +74,8 @@ pub(crate) fn strangers() -> usize {
     STRANGERS.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Runs `f`, which is a stranger or drops jobs, as a worker of this executor would. `f` is no part
-/// of the task that this thread runs already.
+/// Runs `f`, a stranger or a drop of jobs, as a worker of this executor would. `f` is no part of
+/// the task that this thread already runs.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     let (outer, strangers) = (innermost(), strangers());
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
@@ -137,7 +137,8 @@ per_thread! {
     static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
 }
 
-/// Makes this thread, which is outside, a worker of this executor until it calls [`leave`].
+/// Makes this thread, which is no worker and runs no task, a worker of this executor until it calls
+/// [`leave`].
 pub(crate) fn become_worker(home: Option<ExecutorId>, place: &(dyn Ticket + 'static)) {
     let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
     let _ = MEMBER_OF.try_with(|it| it.set(home));
@@ -147,7 +148,7 @@ pub(crate) fn become_worker(home: Option<ExecutorId>, place: &(dyn Ticket + 'sta
     });
 }
 
-/// Removes the frame of a worker from this thread. The thread is outside again.
+/// Makes this thread no worker any more, after [`as_worker`] or [`become_worker`].
 pub(crate) fn leave() {
     let _ = MEMBER_OF.try_with(|it| it.set(None));
     let _ = CURRENT.try_with(|it| it.set(ptr::null()));
@@ -204,11 +205,11 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // The frame of a queue's server has a stop flag, and is neither a task nor a part of an
-        // outer frame.
+        // The frame of a queue's server has a stop flag, and no task. A frame with a waiter or a
+        // group is only a part of an outer frame.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // A server's frame can have copies. They have the same outer frame, so each outer frame
+        // The frame of a server can have copies, all with the same outer frame. So each outer frame
         // counts once.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
@@ -235,7 +236,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
             if is_it(frame) {
                 return true;
             }
-            // SAFETY: I5 — the frame belongs to the thread that waits for this one, so it stays.
+            // SAFETY: I5 — `waiter` is a frame of a thread that waits for this frame, so it stays.
             if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
                 if seen.insert(frame.waiter) {
                     next.push(*waiter);
@@ -263,7 +264,7 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns whether this thread serves a scheduler. Another thread may then serve in its place.
+/// Returns whether this thread has a ticket of a scheduler, which another thread can take over.
 pub(crate) fn has_ticket() -> bool {
     any(|frame| frame.ticket.is_some() && !frame.stop.is_null())
 }
@@ -281,14 +282,13 @@ fn each_ticket(act: impl Fn(&dyn Ticket)) {
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
-/// Runs `f` with this frame as the innermost of the thread.
 #[inline]
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     let _entered = Entered(replace(&raw const frame));
     f()
 }
 
-/// Goes back to the frame that was the innermost before.
+/// On drop, makes the previous frame the innermost again.
 struct Entered(*const Frame);
 
 impl Drop for Entered {
@@ -298,7 +298,6 @@ impl Drop for Entered {
     }
 }
 
-/// Makes this frame the innermost of the thread, and returns the one before.
 #[inline]
 fn replace(frame: *const Frame) -> *const Frame {
     CURRENT.try_with(|it| it.replace(frame)).unwrap_or(ptr::null())

@@ -52,7 +52,7 @@ impl Measure {
 }
 
 /// Notes the stack of this thread, which becomes a worker. If the system does not tell the bounds,
-/// assumes `bytes` from here on, or the default size of `std`.
+/// assumes that `bytes` are left, or the default size of `std`.
 pub(crate) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {

@@ -13,7 +13,7 @@ impl End {
     /// executor has ended.
     ///
     /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. `has_ended` is called
-    /// under the lock. So if `has_ended` returns `false`, the later call of `tell` finds the token.
+    /// under the lock. So if it returns `false`, a later call of `tell` finds the token.
     pub(crate) fn token(
         &self,
         has_ended: impl FnOnce() -> bool,

@@ -15,17 +15,16 @@ use core::ptr::NonNull;
 /// The index of a future that is not on its executor's roll (`Living`).
 const NOWHERE: usize = usize::MAX;
 
-/// A future's entry with its executor.
 pub(super) struct Enrollment {
     polling: Unwatched<dyn Polling>,
-    /// The number by which `polling` knows it.
+    /// The number by which `polling` knows the future.
     number: u64,
-    /// Its index on the roll, or `NOWHERE`.
+    /// The index of the future on its executor's roll (`Living`), or `NOWHERE`.
     index: AtomicUsize,
     has_token: bool,
     own_wake: OwnWake,
     link: Mutex<Option<CancelLink>>,
-    /// The cause of the first request to cancel it.
+    /// The cause of the first request to cancel the future.
     cause: Mutex<Option<Cause>>,
 }
 
@@ -55,7 +54,6 @@ impl Enrollment {
         token: Option<&CancelToken>,
     ) -> Result<(), (Job, Reason)> {
         match self.register(this, token) {
-            // If the future was cancelled already, its job is a tombstone.
             Ok(()) => self.polling.begin(self.number, Job::of_task(task))?,
             Err(Some(cause)) => {
                 this.common().state.have_no_job();
@@ -68,9 +66,9 @@ impl Enrollment {
         Ok(())
     }
 
-    /// Puts the future on the roll, unless its executor drops its jobs when it ends. Then links the
-    /// future to its token. If the token is cancelled already, returns the cause as an error. The
-    /// error is `None` if the roll is closed.
+    /// Puts the future on the roll (`Living`), unless the executor drops its jobs when it ends.
+    /// Then links the future to its token. The error is `None` if the roll is closed, and the cause
+    /// if the token is cancelled already.
     fn register(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -90,8 +88,8 @@ impl Enrollment {
     /// Puts the future on the roll. If the roll is closed, returns the cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: the claim passes the index on. Only the thread that closes the roll could claim
-        // the future before this store, and it needs no index.
+        // Relaxed: the claim of the future passes the index on. Before this store, only the thread
+        // that closes the roll can claim the future, and that thread needs no index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -101,7 +99,6 @@ impl Enrollment {
     pub(super) fn submit(&self, this: &(dyn Unfinished + 'static), is_last: bool) {
         let job = Job::of_task(AnyTask(Reference(NonNull::from(this))));
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
-            // A panic of the future's destructor does not reach the thread that wakes the future.
             any(this).refuse(reason);
             drop(job);
         } else {
@@ -110,7 +107,7 @@ impl Enrollment {
     }
 
     /// Cancels the future if its executor drops its jobs. Called after each submission, because the
-    /// job may have come after the executor dropped the others.
+    /// job may have come after the executor had dropped the others.
     fn end_if_over(&self, this: &(dyn Unfinished + 'static)) {
         if let Some(cause) = self.polling.is_over() {
             any(this).cancel(cause);
@@ -125,7 +122,7 @@ impl Enrollment {
         references: usize,
     ) -> Result<bool, Cause> {
         let state = &this.common().state;
-        let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: as in `enroll`
+        let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: the claim passes it on
         let has_yielded = self.own_wake.take();
         if !has_yielded && !is_on_roll && !state.is_woken() {
             self.enroll(this)?;
@@ -142,7 +139,7 @@ impl Enrollment {
 
     /// Takes the future off its token, the roll and its queue's count, because the future ends.
     /// Returns whether the caller must call `Polling::ended` afterwards, and the guard of the
-    /// count.
+    /// queue's count.
     pub(super) fn leave<'a>(
         &self,
         task: &'a Common,
@@ -152,7 +149,7 @@ impl Enrollment {
     ) -> (bool, Option<Counted<'a>>) {
         let was_kept = self.polling.forget(self.number);
         let has_job = !is_polled && !was_kept && task.state.has_job();
-        let index = self.index.load(Relaxed); // Relaxed: as in `enroll`
+        let index = self.index.load(Relaxed); // Relaxed: the claim passes it on
         if index != NOWHERE {
             self.polling.living().remove(index);
         }
@@ -160,7 +157,6 @@ impl Enrollment {
         (!was_kept, task.count(count, how, has_job))
     }
 
-    /// Takes the future off its token.
     pub(super) fn unlink(&self) {
         if self.has_token {
             let link = self.link.lock().take();
@@ -168,17 +164,14 @@ impl Enrollment {
         }
     }
 
-    /// Tells the executor that the future has ended.
     pub(super) fn ended(&self) {
         self.polling.ended(self.number);
     }
 
-    /// Notes that the future has woken itself during a poll.
     pub(super) fn note_own_wake(&self) {
         self.own_wake.note();
     }
 
-    /// Notes the first request to cancel the future.
     pub(super) fn note_cause(&self, cause: &Cause) {
         self.cause.lock().get_or_insert_with(|| cause.clone());
     }

@@ -8,9 +8,9 @@ use core::{iter, ptr};
 /// A task on the stack of this thread, or a worker that runs jobs.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
-    /// The executor of the task or the worker; `None` if it is not known.
+    /// The executor of the task or of the worker. `None` if it is not known.
     pub(super) home: Option<ExecutorId>,
-    /// The executor whose thread this is.
+    /// The executor to which the thread belongs.
     pub(super) base: Option<ExecutorId>,
     /// The task; null for a worker.
     pub(super) state: *const State,
@@ -49,7 +49,7 @@ impl Frame {
         Frame { base, ..NOTHING }
     }
 
-    /// Returns this frame, and the frames that the same thread already had.
+    /// Returns this frame and the outer frames of the same thread, from the inside out.
     pub(super) fn and_outer(self) -> impl Iterator<Item = Frame> {
         // SAFETY: I5 — an outer frame outlives the inner one: it is further up the stack, or in a
         // worker's thread-local.
@@ -57,12 +57,12 @@ impl Frame {
     }
 }
 
-/// A thread's ticket to serve a scheduler, or its place in a pool. Both are limited in number, so a
-/// thread that blocks lets another thread use its own.
+/// A thread's ticket to serve a scheduler, or its place in a pool. The number of both is limited,
+/// so a thread that blocks lends its own to another thread.
 pub(crate) trait Ticket {
-    /// Called before the thread blocks. Another thread may then take its place.
+    /// Called before the thread blocks. Another thread may then take the ticket or the place.
     fn step_aside(&self);
 
-    /// Called when the thread goes on.
+    /// Called when the thread goes on after it has blocked.
     fn step_back(&self);
 }

@@ -28,11 +28,11 @@ use core::task::{Context, Poll, Waker};
 struct FutureCell<F: Future> {
     core: TaskCore<F::Output>,
     enrollment: Enrollment,
-    /// Owned by the claimer (I9).
+    /// The claimer owns the body (I9).
     body: Place<Body<F>>,
 }
 
-/// The part that exists until the future ends.
+/// The part of a future that is dropped when the future ends.
 struct Body<F> {
     future: F,
     context: Option<Captured>,
@@ -59,7 +59,8 @@ impl NewFuture<'_> {
             Ok(number) => number,
             Err(reason) => {
                 drop(member.map(|it| it.cancelled(None)));
-                // A panic of the snapshot's destructor must not take the future from the caller.
+                // If the destructor of the captured context panics, the caller must still get the
+                // future.
                 thread::completes(|| drop(context));
                 return Err((future, reason));
             }
@@ -106,13 +107,13 @@ where
         let (_, _counted) = self.enrollment.leave(&self.core, None, Ended::Cancelled, false);
         drop(member.map(|it| it.cancelled(None)));
         self.core.finish(Err(JoinError::dropped(cause)));
-        // Last, because the destructor is the user's. Its panic must not take the future from the
-        // caller.
+        // Last, because the destructor of the context is user code. If it panics, the caller must
+        // still get the future.
         thread::completes(|| drop(context));
         Some(future)
     }
 
-    /// Drops the future where it is.
+    /// Drops the future in place. Returns its membership, and the panic of its destructor.
     ///
     /// # Safety
     ///
@@ -146,8 +147,8 @@ where
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// the future was woken during the poll. If so, `references` references were counted for the
-    /// next job, which the caller makes.
+    /// the future was woken during the poll. If so, the caller makes the next job, for which this
+    /// call has counted `references` references.
     ///
     /// # Safety
     ///
@@ -177,15 +178,14 @@ where
                     Ok(is_woken) => return is_woken,
                     Err(cause) => cause,
                 };
-                // SAFETY: I9 — the claim is still ours.
+                // SAFETY: I9 — by 1 the caller has the claim, which was not given back.
                 unsafe { self.end(cause, count, true) };
                 return false;
             }
         };
-        // SAFETY: I9 — the claim is still ours.
+        // SAFETY: I9 — by 1 the caller has the claim, which was not given back.
         let (member, dropped) = unsafe { self.drop_body() };
-        // A panic of the destructor is dropped: the panic hook has printed its message, and the
-        // future has its output.
+        // A panic of the destructor is dropped: the poll is over, and its result stays.
         let _ = dropped.map_err(thread::forget_if_it_panics);
         let result = match result {
             Ok(output) if self.core.is_unheld() => {
@@ -203,7 +203,7 @@ where
     }
 
     /// Stores the result, unless it was dropped, and tells the handle. Then calls
-    /// [`Polling::ended`] if `is_out`, the answer of `Enrollment::leave`, says so. If any of these
+    /// [`Polling::ended`] if `is_out`, which `Enrollment::leave` has returned. If any of these
     /// panics, returns the payload of the first panic.
     fn tell(
         &self,
@@ -289,7 +289,7 @@ where
         unsafe { self.end(cause, count, false) };
     }
 
-    /// Ends the future if it still sleeps: no waker, job or handle refers to it any more.
+    /// Ends the future if it sleeps: no waker, job or handle refers to it any more.
     fn abandon(&self) {
         if !self.core.state.is_claimed() && self.core.state.claim() {
             let reason = Some("nobody could wake it".into());
@@ -297,7 +297,7 @@ where
             // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
-        // If the future ended while it was being linked to its token, it is still linked.
+        // A future that ended while it was being linked to its token is still linked.
         self.enrollment.unlink();
     }
 }

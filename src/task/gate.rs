@@ -19,7 +19,7 @@ use core::{iter, ptr};
 /// A worker's own queue. Before a worker claims a task, it takes the task's job out of this queue.
 /// Otherwise the job would stay as a tombstone.
 pub(crate) trait Own {
-    /// Returns the executor whose worker it is.
+    /// Returns the executor to which the worker belongs.
     fn home(&self) -> Option<ExecutorId>;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
@@ -49,16 +49,16 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
     let _ = OWN.try_with(|it| it.set(own.map(ptr::from_ref)));
 }
 
-/// Returns this thread's own queue, to be used within one call.
+/// Returns this thread's own queue. The caller must not keep the reference beyond its own call.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — if `with_own` has set the pointer, it is further up the stack, and resets it. If
-    // `have_own` has, its caller (`WorkerLife`) resets the pointer before it frees the worker.
+    // SAFETY: I5 — if `with_own` has set the pointer, the queue is further up the stack, and
+    // `with_own` resets the pointer. If `have_own` has, its caller (`WorkerLife`) resets the
+    // pointer before it frees the worker.
     Some(unsafe { &*own })
 }
 
-/// Takes a task's job out of this thread's own queue, if it is quickly found there
-/// (`Own::take_out`). The caller is about to claim the task, and the job would become a tombstone.
+/// Takes a task's job out of this thread's own queue, as [`Own::take_out`] does.
 pub(super) fn take_out(task: &AnyTask) -> Option<Job> {
     own().filter(|own| own.home() == task.home())?.take_out(task)
 }
@@ -107,14 +107,14 @@ impl Park for Bed<'_> {
 pub(super) enum Here {
     /// The task has run here, or another thread has claimed it.
     Settled,
-    /// This thread may not run it.
+    /// This thread may not run the task.
     NotOurs,
     /// This thread may run the task once a place is free.
     NoPlace,
 }
 
 impl AnyTask {
-    /// Cancels the task if it has not begun, and asks it to end otherwise.
+    /// Cancels the task if it has not begun. Otherwise asks the task to end.
     pub(crate) fn cancel(&self, cause: impl Into<Cause>) -> Cancel {
         let cause = cause.into();
         let _job = if self.is_claimed() { None } else { take_out(self) };
@@ -137,11 +137,9 @@ impl AnyTask {
 
     fn run_inside(&self, home: Option<ExecutorId>, limited: Option<&Limited>) -> Here {
         if current::may_run(home) {
-            // A task of a queue runs in the place that this thread already has, as a part of the
-            // task there.
             match limited {
                 Some(Limited(gate)) => gate.run_inside(self),
-                // The panic of a destructor must not reach the waiting thread.
+                // A destructor that panics here must not unwind into the code that waits.
                 None => {
                     _ = thread::completes(|| {
                         let _job = take_out(self);
@@ -165,8 +163,8 @@ impl AnyTask {
     }
 }
 
-/// The registration of a waker at a gate. The gate wakes it when a place becomes free. Dropping the
-/// registration removes the waker.
+/// The registration of a waker at a gate. The gate wakes the waker when a place becomes free.
+/// Dropping the registration removes the waker.
 pub(super) struct Watched {
     limited: Limited,
     number: usize,
@@ -199,17 +197,17 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
 }
 
 /// Returns whether no place of this gate becomes free before this thread continues, because this
-/// thread and threads that wait for it have them all.
+/// thread and threads that wait for it hold all places.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }
 
 /// Returns whether no thread polls a future of this gate before this thread continues. The poll
-/// needs a place of this gate, and one of each gate below.
+/// needs a place of this gate and of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     iter::successors(Some(limited.clone()), |it| it.0.below()).any(|it| {
-        // After the limit was lowered, a thread that does not wait for this one may still serve the
-        // queue, above that limit.
+        // After the limit was lowered, more threads than places may serve the queue. One that does
+        // not wait for this thread can still poll.
         is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()
     })
 }
@@ -224,8 +222,8 @@ impl PollGates {
         gate.1 += 1;
     }
 
-    /// Takes one future of this gate off. The caller keeps `limited`, so that no gate is dropped
-    /// here, under the group's lock. Such a drop could free a scheduler.
+    /// Takes one future of this gate off. The caller keeps `limited`, so that this call, under the
+    /// lock of the group, drops no gate: such a drop could free a scheduler.
     pub(super) fn remove(&mut self, limited: &Limited) {
         if let Entry::Occupied(mut gate) = self.0.entry(limited.0.home()) {
             gate.get_mut().1 -= 1;

@@ -45,14 +45,14 @@ pub struct TaskGroup {
     pub(super) context: Option<Flow>,
 }
 
-/// A group without a context, as its members know it.
+/// The part of a group to which its members refer: the group without its context.
 #[derive(Clone, Default)]
 pub(crate) struct Group(Arc<GroupState>);
 
 #[derive(Default)]
 struct GroupState {
     pending: AtomicUsize,
-    /// How many tasks are in `waiting`.
+    /// The number of tasks in `GroupRest::waiting`.
     listed: AtomicUsize,
     ends: EventCount,
     rest: Mutex<GroupRest>,
@@ -82,7 +82,7 @@ impl TaskGroup {
         TaskGroup::default()
     }
 
-    /// Returns how many tasks have not come to their end.
+    /// Returns the number of tasks that have not ended.
     ///
     /// # Examples
     ///
@@ -119,9 +119,9 @@ impl TaskGroup {
     ///
     /// - The thread runs a member of the group. Or it runs a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
-    /// - A task of the group needs a place of its queue, and all places belong to the caller and to
-    ///   threads that wait for it. If the caller itself has a place, only a future fails the wait:
-    ///   a closure runs in the caller's place.
+    /// - A task of the group needs a place of its queue, but the caller and threads that wait for
+    ///   the caller hold all places. If the caller itself has a place, only a future fails the
+    ///   wait: a closure runs in the caller's place.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
     /// Such an error leaves the group as it is.
@@ -169,7 +169,7 @@ impl TaskGroup {
     ///
     /// # Errors
     ///
-    /// Returns the first failure since a wait last returned an error: a panic, or a cancelled task.
+    /// Returns the first failure, as [`wait`](Self::wait) does.
     ///
     /// # Examples
     ///
@@ -209,15 +209,15 @@ impl Group {
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // `listed` only bounds the list. If it is this high, most of the listed tasks have begun,
-        // because a listed task that has not begun is pending.
+        // A listed task that has not begun is pending. So if more than `2 * left` tasks are listed,
+        // most of them have begun.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
     }
 
-    /// Lists a task that a waiting worker may run. The executor has already accepted the task, so
-    /// the executor cannot refuse a task that a worker has run.
+    /// Lists a task that a waiting worker may run. Called after the executor has accepted the task:
+    /// otherwise the executor could refuse a task that a worker has run.
     pub(crate) fn add(&self, task: AnyTask) {
         let Some(kin) = task.kin().filter(|_| !task.is_claimed()) else { return };
         let mut rest = self.0.rest.lock();
@@ -227,8 +227,8 @@ impl Group {
         self.0.ends.notify_all();
     }
 
-    /// Notes, until the result is dropped, that a member is a future which is polled in places of
-    /// this gate.
+    /// Notes that a member is a future, which is polled in places of this gate. Dropping the result
+    /// removes the note.
     pub(super) fn is_polled_at(&self, limited: &Limited) -> PolledAt {
         self.0.rest.lock().polled.add(limited);
         self.0.ends.notify_all();
@@ -253,8 +253,6 @@ impl Group {
             }
             Bed::hesitate(|| self.is_done());
             Bed::with(|park| {
-                // A thread that frees a place wakes the same park as a thread that ends or adds a
-                // task.
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
                 if self.is_done() || self.has_next_here() {
@@ -266,8 +264,8 @@ impl Group {
         }
     }
 
-    /// Registers the waker at the gates of the group's tasks that this thread may run. A gate wakes
-    /// it when a place becomes free.
+    /// Registers the waker at the gates of those tasks of the group that this thread may run. A
+    /// gate wakes the waker when a place becomes free.
     fn watch_places(&self, waker: Waker) -> Vec<Watched> {
         let rest = self.0.rest.lock();
         let closures = rest.waiting.values().filter_map(|it| limit(it));
@@ -282,15 +280,14 @@ impl Group {
         let rest = self.0.rest.lock();
         rest.polled.iter().any(gate::is_hopeless_to_poll)
             || rest.waiting.values().any(|tasks| {
-                // Checked first, because a task that this thread may run at once might have come
-                // since the last look.
+                // Checked before the gate, because a task that this thread may run at once might
+                // have come since the last look.
                 !may_run_here(tasks)
                     && limit(tasks).is_some_and(gate::is_hopeless)
                     && !tasks.iter().all(AnyTask::is_claimed)
             })
     }
 
-    /// Returns whether only a lack of stack keeps this thread from running a task.
     fn is_too_deep(&self) -> bool {
         depth::is_exhausted()
             && self.0.rest.lock().waiting.values().flatten().any(gate::is_too_deep)
@@ -328,12 +325,12 @@ impl Group {
         let count: usize = gone.iter().map(Vec::len).sum();
         self.0.listed.fetch_sub(count, Relaxed);
         drop(rest);
-        // Outside the lock: a task might hold the last reference to its executor, whose destructor
-        // is the user's code.
+        // Dropped outside the lock: a task might hold the last reference to its executor, whose
+        // destructor is user code.
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
-    /// Waits, without running anything, until nothing is pending. Returns `false` if the deadline
+    /// Waits until nothing is pending, and runs no task meanwhile. Returns `false` if the deadline
     /// comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_done());
@@ -354,7 +351,7 @@ impl Group {
         self.0.pending.load(GROUP.acquire()) == 0
     }
 
-    /// Takes the first failure, and forgets the ended tasks.
+    /// Returns the first failure, and forgets that failure and the ended tasks.
     fn outcome(&self) -> Result<(), JoinError> {
         self.sweep();
         self.0.rest.lock().first.take().map_or(Ok(()), Err)

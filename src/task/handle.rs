@@ -22,14 +22,14 @@ use core::time::Duration;
 /// is done, and `.await` suspends a future until then.
 ///
 /// Dropping the handle detaches the task, which still runs. But a detached future that sleeps is
-/// dropped with its last waker. A detached task drops its output, and has panicked if the output's
-/// destructor panics.
+/// dropped with its last waker. A detached task drops its output, and counts as panicked if the
+/// output's destructor panics.
 ///
 /// # Waiting on a worker
 ///
 /// A thread that runs a job of an executor may wait for a task of the same executor. If the task
-/// has not begun, the thread runs it itself, whichever queue the task is in. It runs no other task
-/// meanwhile, with one exception. In an ordered [queue](crate::fair::Queue), with
+/// has not begun, the waiting thread runs the task, whichever queue the task is in. It runs no
+/// other task meanwhile, with one exception. In an ordered [queue](crate::fair::Queue), with
 /// `max_parallel(1)`, it first runs the queued tasks in front of the task, since these must end
 /// before the task begins. So waiting adds no dependency between tasks.
 ///
@@ -64,7 +64,7 @@ impl<T> JoinHandle<T> {
 
     /// Waits until the task is done, and returns its result.
     ///
-    /// A worker of the task's executor runs the task itself if it has not begun. A task of a
+    /// A worker of the task's executor runs the task itself if the task has not begun. A task of a
     /// [queue](crate::fair::Queue) runs as soon as the queue's limit allows one more. The task's
     /// writes happen before this returns.
     ///
@@ -100,8 +100,8 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// Waits as `join` does. If the wait could not end, cancels the task. When this returns, the
-    /// task has ended, or it never runs.
+    /// Waits as [`join`](Self::join) does, but cancels the task if the wait could not end. When
+    /// this returns, the task has ended, or it never runs.
     pub(crate) fn join_or_cancel(mut self) -> Result<T, JoinError> {
         if let Err(error) = self.come_to_end() {
             if self.cancel() == Cancel::Dequeued {
@@ -140,7 +140,7 @@ impl<T> JoinHandle<T> {
     ///
     /// Does not run the task, since running could take longer than `time`. A task that has not
     /// begun stays in its queue, even on a worker. This call drops the waker of an earlier poll. So
-    /// if the handle comes back, poll it again to be woken.
+    /// if this call returns the handle, poll the handle again to be woken.
     ///
     /// # Errors
     ///
@@ -210,8 +210,7 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().map_or(Cancel::Finished, |task| task.any().cancel(CancelledBy::Handle))
     }
 
-    /// Changes what a drop of the handle does: it then [cancels](Self::cancel) the task instead of
-    /// detaching it.
+    /// Makes a drop of the handle [cancel](Self::cancel) the task instead of detaching it.
     ///
     /// # Panics
     ///
@@ -246,13 +245,13 @@ impl<T> JoinHandle<T> {
     /// Takes the result of a task that is done.
     fn take(&mut self) -> Result<T, JoinError> {
         let task = self.task.take().expect("the result of the task has been taken");
-        // SAFETY: I2 — the task was done before this handle cleared `HELD`, if it has, so the
-        // result is the handle's. It is taken once, because `self.task` is `None` from now on.
+        // SAFETY: I2 — `HELD` was set when the claimer set `DONE`, so the result is the handle's.
+        // It is taken once, because `self.task` is `None` from now on.
         unsafe { task.core().result.take() }
     }
 
     /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
-    /// thread has claimed it.
+    /// thread has claimed the task.
     #[cold]
     fn wait_for_place(&mut self) {
         let Some(limited) = self.core().limited.clone() else { return };
@@ -263,8 +262,6 @@ impl<T> JoinHandle<T> {
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                // Two threads can wake this park: the claimer when the task is done, and a thread
-                // that frees a place.
                 if task.is_claimed() || task.run_here() == Here::NoPlace {
                     park.park(None);
                 }
@@ -345,11 +342,11 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
-// No pinned reference to a result is made, so a handle may be moved.
+// A handle pins nothing, so a pinned handle may be moved.
 impl<T> Unpin for JoinHandle<T> {}
 
-// A handle gives out no reference into the task, and each of its own changes is a single step. So a
-// panic leaves nothing half changed.
+// A handle gives out no reference into the task, and changes its fields in single steps. So a panic
+// leaves nothing half changed.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 

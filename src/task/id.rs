@@ -55,16 +55,15 @@ impl ExecutorId {
     #[allow(clippy::new_without_default)] // a default is expected to equal the next default
     #[must_use]
     pub fn new() -> Self {
-        // A counter, because two boxed executors of size zero have one address.
         ExecutorId(unique::number())
     }
 
-    /// Returns the number that stands for this id in an atomic. Zero stands for no id.
+    /// Returns this id as a number, to be held in an atomic. The number 0 stands for no id.
     pub(crate) fn to_number(self) -> u64 {
         self.0.get()
     }
 
-    /// Returns the id that this number stands for; `None` for 0.
+    /// Returns the id with this number, or `None` for 0.
     pub(crate) fn from_number(number: u64) -> Option<Self> {
         NonZeroU64::new(number).map(ExecutorId)
     }

@@ -7,13 +7,14 @@ use core::marker::PhantomData;
 use core::mem::{self, ManuallyDrop, MaybeUninit, align_of, size_of};
 use core::ptr::{self, NonNull};
 
-/// The words of a job that hold the values its closure captures.
+/// The words of a job that hold the values that its closure captures.
 pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 
 /// A closure that runs once: four words, of which three hold the captured values.
 ///
-/// A closure that captures more is boxed. A job that is dropped unrun drops the closure. Its
-/// handle, if there is one ([`Job::with_handle`]), then reports a cancellation.
+/// A closure that captures more than three words is boxed. A job that is dropped unrun drops the
+/// closure. The handle of the job, if there is one ([`Job::with_handle`]), then reports a
+/// cancellation.
 ///
 /// # Examples
 ///
@@ -29,10 +30,10 @@ pub(crate) type Capture = MaybeUninit<[usize; 3]>;
 /// ```
 #[must_use = "a job that is dropped does not run"]
 pub struct Job {
-    /// The job's operations. The alignment leaves the pointer's low bits free. They hold the tag of
-    /// a scope's job ([`Job::scoped`]), and are zero in other jobs.
+    /// The operations on the job's words. The low bits of the pointer hold the tag of a scope's job
+    /// ([`Job::scoped`]), and are zero in other jobs.
     pub(super) kind: NonNull<Kind>,
-    /// A reference to the job gives no access to these words, so closures need not be `Sync`.
+    /// The captured values. A `&Job` gives no access to them, so closures need not be `Sync`.
     pub(super) capture: Capture,
 }
 
@@ -49,13 +50,13 @@ pub(crate) struct Kind {
     pub(crate) drop: unsafe fn(*mut Capture, *const Kind),
 }
 
-/// The low bits of a pointer to a kind, which its alignment leaves free for a tag.
+/// The low bits of a pointer to a kind: the alignment of `Kind` leaves them free for a tag.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
 /// The kind of jobs that hold an `AnyTask`. A static, so that its address identifies such jobs.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
-/// A closure that lies in the words of its job.
+/// A closure in the words of its job.
 struct InlineJob<F>(PhantomData<F>);
 
 impl<F: FnOnce()> InlineJob<F> {
@@ -114,7 +115,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// Panics if the closure panics and has no handle; a handle gets the panic instead.
+    /// Panics if the closure panics and has no handle. A handle gets the panic instead.
     ///
     /// # Examples
     ///
@@ -137,7 +138,7 @@ impl Job {
     ///
     /// # Panics
     ///
-    /// Panics if the closure panics and has no handle, like [`run`](Self::run).
+    /// Panics where [`run`](Self::run) does.
     ///
     /// # Examples
     ///
@@ -178,7 +179,6 @@ unsafe fn run_task(capture: *mut Capture, _: *const Kind) -> bool {
 unsafe fn drop_task(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — the words hold an `AnyTask`, and no other call reads it.
     let task = unsafe { capture.cast::<AnyTask>().read() };
-    // No executor runs a task whose job was dropped, so the handle must report a cancellation.
     task.drop_counted(CancelledBy::Executor.into(), None);
 }
 
@@ -201,7 +201,7 @@ impl Job {
 
     #[inline]
     pub(crate) fn task(&self) -> Option<&AnyTask> {
-        // SAFETY: I6 — called only on a job of this kind, whose words hold an `AnyTask`.
+        // SAFETY: I6 — `task` is called only if the kind is `TASK`, so the words hold an `AnyTask`.
         let task = || unsafe { &*self.capture.as_ptr().cast::<AnyTask>() };
         ptr::eq(self.kind.as_ptr(), &TASK).then(task)
     }
@@ -213,7 +213,6 @@ impl Job {
         self.kind.as_ptr().map_addr(|it| it & !TAG)
     }
 
-    /// Forgets the job: the closure neither runs nor is dropped.
     #[inline]
     pub(crate) fn forget(self) {
         mem::forget(self);

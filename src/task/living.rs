@@ -1,6 +1,7 @@
 //! The futures that end with their executor: a list under a lock, the *roll*. A future adds itself
-//! before it first sleeps, or at its start if the executor does not drop its jobs when it ends. It
-//! removes itself when it ends. The end of the executor closes the roll.
+//! before it first sleeps. If the executor does not drop its jobs when it ends, a future adds
+//! itself at its start instead. A future removes itself when it ends. The end of the executor
+//! closes the roll.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
@@ -12,11 +13,9 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The futures that end with their executor, including those that no waker refers to.
+/// The roll of an executor. It also has futures that no waker refers to.
 ///
-/// The list has each future from its first sleep to its end. If the executor does not drop its
-/// jobs, the list also has the futures that have not slept yet. The list keeps no future alive: the
-/// last waker, job or handle frees it.
+/// The roll keeps no future alive: the last waker, job or handle frees a future.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
@@ -26,11 +25,12 @@ enum Roll {
     Closed(Cause),
 }
 
-/// A pointer that does not keep the future alive. It lies in a list under a lock: the roll, or the
-/// listeners of a token. The future takes it off, under the lock, before the future is freed (I4).
+/// A pointer that does not keep the future alive, in a list under a lock: the roll, or the
+/// listeners of a token. Under that lock, the future removes the pointer before the future is freed
+/// (I4).
 pub(super) struct WeakTask(pub(super) NonNull<dyn Unfinished>);
 
-// SAFETY: I4 — the pointer is used only under the list's lock, where the task is there, and the
+// SAFETY: I4 — the pointer is used only under the lock of its list, where the task is there. The
 // task is `Sync`.
 unsafe impl Send for WeakTask {}
 
@@ -56,8 +56,8 @@ impl Living {
     }
 
     /// Ends all futures on this thread, and refuses later futures. But a future that is being
-    /// polled ends with its poll instead. Returns how many futures have ended here. `panicked` gets
-    /// the panics of destructors and wakers.
+    /// polled ends after its poll, on the polling thread. Returns how many futures this call has
+    /// ended. `panicked` gets the panics of destructors and wakers.
     pub(crate) fn end(
         &self,
         cause: impl Into<Cause>,
@@ -88,10 +88,10 @@ impl Living {
 }
 
 impl WeakTask {
-    /// Returns the task, unless it is about to be freed. The caller holds the lock.
+    /// Returns the task, unless it is about to be freed. The caller holds the lock of the list.
     pub(super) fn upgrade(self) -> Option<AnyTask> {
-        // SAFETY: I4 — the future takes this pointer off its list under the lock before it is
-        // freed. The caller has held the lock since it took the pointer from the list.
+        // SAFETY: I4 — the future removes this pointer from its list, under the lock, before the
+        // future is freed. The caller has held the lock since it took the pointer from the list.
         let task = unsafe { self.0.as_ref() }.common();
         task.watch.used();
         task.state.try_refer().then(|| AnyTask(Reference(self.0)))

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
     pub(super) group: Group,
-    /// Whether the group knows the outcome of the task.
+    /// Whether the group has been told the outcome of the task.
     is_settled: bool,
 }
 
@@ -20,12 +20,12 @@ impl Group {
 }
 
 impl Membership {
-    /// Returns the address by which frames know the group.
+    /// Returns the address by which a `Frame` refers to the group.
     pub(super) fn group(&self) -> *const () {
         self.group.as_ptr()
     }
 
-    /// Notes that the task has run.
+    /// Ends the membership of a task that has run. The group gets the payload of a panic.
     pub(super) fn end<T>(self, result: Result<T, JoinError>) -> Result<T, JoinError> {
         match result {
             Ok(value) => {
@@ -41,10 +41,11 @@ impl Membership {
         self
     }
 
-    /// Gives the group the payload of a panic. The returned error only says that there was a panic.
+    /// Gives the group the payload of a panic. The returned error says only that there was a panic.
     pub(super) fn panicked(mut self, error: JoinError) -> JoinError {
         self.is_settled = true;
-        // If the payload is dropped and its destructor waits for the group, that wait gets an error.
+        // As a member: if a destructor of a dropped payload waits for the group, that wait gets an
+        // error.
         current::as_member(self.group(), || self.group.note(error));
         JoinError::panic(Box::new(WITH_GROUP))
     }

@@ -3,8 +3,8 @@
 //! A [`Job`] is the item of executors' queues: a closure in four words, of which three hold the
 //! captured values. A *task* is a closure or future with a result and a handle, the [`JoinHandle`].
 //! A task is one allocation, and its job holds a pointer to it. A thread *claims* a task by setting
-//! `CLAIMED` in its word, and then owns the closure. A job whose task another thread has claimed is
-//! a *tombstone*.
+//! `CLAIMED` in the word of the task, and then owns the closure. A job whose task another thread
+//! has claimed is a *tombstone*.
 //!
 //! ```text
 //!             claim, by the first of: a thread that runs the job, a thread that waits for or
@@ -15,10 +15,10 @@
 //!             or is dropped
 //! ```
 //!
-//! Claiming makes waiting safe. A worker that waits for a task that has not begun runs the task
-//! itself, whichever queue its job is in. Unless the worker quickly finds the job in its own queue,
-//! the job stays where it is, as a tombstone. The thread that takes the tombstone finds the task
-//! claimed, and takes another job in the same turn.
+//! Claims make it safe to wait for a task that has not begun. A worker that waits runs the task
+//! itself, whichever queue the job of the task is in. Unless the worker quickly finds the job in
+//! its own queue, the job stays where it is, as a tombstone. The thread that takes the tombstone
+//! finds the task claimed, and takes another job in the same turn.
 //!
 //! # Invariants
 //!
@@ -38,9 +38,9 @@
 //!   the scope, which waits for the jobs. Every other `kind` is a static.
 //! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
 //!   read only if it is a string.
-//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. Its claimer does
-//!   that before it sets `DONE`. If the claimer has set `LEFT` instead, the thread that takes the
-//!   task's job out of the queue does it.
+//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once: by its claimer,
+//!   before the claimer sets `DONE`. But if the claimer sets `LEFT`, the thread that takes the
+//!   task's job out of the queue takes the task off.
 //! - **I9** A future's claim is given back after a poll that leaves the future pending. Only the
 //!   future's job polls it, and there is at most one job. A thread that sets `HAS_JOB` on an
 //!   unclaimed future makes the job. So does a poller that keeps `HAS_JOB` as it gives the claim
@@ -50,14 +50,15 @@
 //!
 //! # Orderings
 //!
-//! The constants below are the only orderings here stronger than `Relaxed`, apart from locks.
-//! `proofs/orderings.md` argues each under its name.
+//! The constants below are the only orderings of this module that are stronger than `Relaxed`,
+//! apart from locks. `proofs/orderings.md` argues each under its name.
 //!
 //! # Sources
 //!
-//! async-task keeps a cancelled future until the future's job runs. Here the canceller drops the
-//! future at once, unless a thread is polling it. async-task ends the process if a waker or a
-//! destructor panics. Here such a panic ends no process (`a_waker_that_panics_ends_nothing`).
+//! async-task keeps a cancelled future until the job of the future runs. Here the canceller drops
+//! the future at once, unless a thread is polling it. async-task ends the process if a waker or a
+//! destructor panics. Here such a panic ends no process (the test
+//! `a_waker_that_panics_ends_nothing`).
 
 pub(crate) mod any;
 mod awaited;

@@ -13,8 +13,9 @@ pub(crate) trait Polling: Send + Sync {
     /// Returns the roll: the list of futures that end with the executor.
     fn living(&self) -> &Living;
 
-    /// Returns whether the executor, once it has ended `living`, drops all present and later jobs.
-    /// If so, a future that has a job need not be in `living`, because the drop of the job ends it.
+    /// Returns whether the executor, once it has ended the futures in `living`, drops all present
+    /// and later jobs. If so, a future that has a job need not be in `living`, because the drop of
+    /// the job ends the future.
     fn drops_jobs(&self) -> bool {
         false
     }
@@ -25,13 +26,13 @@ pub(crate) trait Polling: Send + Sync {
         None
     }
 
-    /// Accepts a future, and returns its number for `begin`, `forget` and `ended`; or returns the
-    /// reason of the refusal.
+    /// Accepts a future, and returns the number of the future for `begin`, `forget` and `ended`.
+    /// The error is the reason of a refusal.
     fn accept(&self) -> Result<u64, Reason> {
         Ok(0)
     }
 
-    /// Takes the first job of a future, to queue it now or to keep it for later.
+    /// Takes the first job of a future, and queues the job now or keeps it for later.
     fn begin(&self, _number: u64, job: Job) -> Result<(), (Job, Reason)> {
         self.submit(job, false)
     }
@@ -49,7 +50,6 @@ pub(crate) trait Polling: Send + Sync {
     /// Called after a future has ended, unless `forget` returned `true`.
     fn ended(&self, _number: u64) {}
 
-    /// Returns the id of the executor to which the futures belong.
     fn home(&self) -> Option<ExecutorId> {
         None
     }

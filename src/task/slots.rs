@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 /// The capacity that the list keeps when its last item has gone.
 const KEPT: usize = 64;
 
-/// Items that stay at their indices, so that an index finds its item without a search.
 pub(super) struct Slots<T> {
     slots: Vec<Option<T>>,
     free: Vec<usize>,

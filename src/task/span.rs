@@ -31,13 +31,13 @@ impl ContextFlow for CurrentSpan {
     }
 }
 
-/// A `tracing` span for each task, as a context. Its parent is the span in which the task was
-/// spawned.
+/// A `tracing` span for each task, as a context. The parent of the span is the span in which the
+/// task was spawned.
 ///
-/// The span is called "task", and has the level INFO, the target "filch" and the field `queue`. It
-/// is created where the task is spawned, and entered where the task runs. It closes when the task
-/// has ended or was dropped unrun. So a subscriber sees how long the task waited and how long it
-/// ran.
+/// The span is called "task", and has the level INFO, the target "filch" and the field `queue`. The
+/// span is created where the task is spawned, and entered where the task runs. It closes when the
+/// task has ended or was dropped unrun. So a subscriber sees how long the task waited and how long
+/// it ran.
 ///
 /// # Examples
 ///

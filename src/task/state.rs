@@ -1,4 +1,4 @@
-//! The word of a task.
+//! The word of a task: its flags and its number of references, in one atomic.
 
 use super::error::{CancelledBy, JoinError};
 use super::{FREED, POLLED, RESULT, WAITER};
@@ -6,7 +6,7 @@ use crate::sync::order::both;
 use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
 use core::borrow::Borrow;
 
-/// One thread has the closure (I1).
+/// A thread has claimed the task (I1).
 const CLAIMED: usize = 1;
 const DONE: usize = 1 << 1;
 const ASKED: usize = 1 << 2;
@@ -21,20 +21,20 @@ const COUNTED: usize = 1 << 5;
 const LEFT: usize = 1 << 6;
 /// A thread has taken the task's job out of the queue.
 const POPPED: usize = 1 << 7;
-/// The executor refused the task, and the closure is the caller's again.
+/// The executor refused the task, and the caller has got the closure back.
 const HANDED_BACK: usize = 1 << 8;
 /// The task is a future: its claim is given back after a poll (I9).
 const FUTURE: usize = 1 << 9;
 /// A future has been woken while it was claimed.
 const WOKEN: usize = 1 << 10;
-/// A job polls the future, or will (I9).
+/// There is a job that polls the future (I9).
 const HAS_JOB: usize = 1 << 11;
 const HAS_DEADLINE: usize = 1 << 12;
 /// One reference. The bits from here on count the references (I4).
 const REFERENCE: usize = 1 << 13;
 
-/// How far a task has come, whether it is to be cancelled, and its number of references. Each
-/// transition is one read-modify-write, so concurrent transitions have one order.
+/// The word of a task. Each transition is one read-modify-write, so concurrent transitions have one
+/// order.
 pub(super) struct State(AtomicUsize);
 
 /// The outcome of a cancellation.
@@ -65,9 +65,9 @@ pub enum Cancel {
 pub(crate) enum Ended {
     Returned,
     Panicked,
-    /// Cancelled by its queue.
+    /// The queue of the task cancelled the task.
     Dropped,
-    /// Cancelled, but not by its queue; or refused, or expired.
+    /// The task was refused, has expired, or was cancelled by something other than its queue.
     Cancelled,
 }
 
@@ -92,12 +92,11 @@ pub(super) enum Rest {
     Asked,
 }
 
-/// Whether a task had a handle when it ended, and whether that handle waited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Finished {
-    /// There is a handle, which owns the result (I2).
+    /// Whether there is a handle, which then owns the result (I2).
     pub(super) is_held: bool,
-    /// There is a waker, which the claimer owns (I3).
+    /// Whether there is a waker, which then belongs to the claimer (I3).
     pub(super) is_waited_for: bool,
 }
 
@@ -122,14 +121,14 @@ impl State {
 
     /// Notes that the future gets no job, because it ends before its first poll.
     pub(super) fn have_no_job(&self) {
-        self.0.fetch_and(!HAS_JOB, Relaxed); // Relaxed: only a closer of the roll can know it
+        // Relaxed: apart from the caller, only a thread that closes the roll can know the future.
+        self.0.fetch_and(!HAS_JOB, Relaxed);
     }
 
     pub(super) fn is_future(&self) -> bool {
         self.0.load(Relaxed) & FUTURE != 0
     }
 
-    /// Returns whether this is a future that has no deadline, or has met it.
     #[inline]
     pub(super) fn may_yield(&self) -> bool {
         self.0.load(Relaxed) & (FUTURE | HAS_DEADLINE) == FUTURE // Relaxed: only the claimer clears the bit
@@ -150,11 +149,10 @@ impl State {
         self.0.fetch_and(!HAS_DEADLINE, Relaxed);
     }
 
-    /// Claims the future for its job, which polls it.
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // In the order of this word, this claim comes after the last poll, and after the wake-up
-        // that led to this poll.
+        // In the modification order of this word, the claim comes after the last poll, and after
+        // the wake-up that led to this poll.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
@@ -165,8 +163,8 @@ impl State {
 
     /// Gives the claim back after a poll that has left the future pending. But if a thread has
     /// asked for cancellation, keeps the claim. If the future was woken, adds `references`
-    /// references for the next job. `has_yielded` says that a part of the poll has woken the future
-    /// (`OwnWake`).
+    /// references for the next job. `has_yielded` says whether a part of the poll has woken the
+    /// future (`OwnWake`).
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);
@@ -201,7 +199,8 @@ impl State {
 
     /// Orders the last poll before the caller, which has claimed the future and will drop it.
     pub(super) fn begin_end(&self) {
-        // A load is enough: in the order of this word, the claim comes after the last poll.
+        // A load is enough: in the modification order of this word, the claim comes after the last
+        // poll.
         self.0.load(POLLED.acquire());
     }
 
@@ -238,9 +237,9 @@ impl State {
         self.0.load(Relaxed) & COUNTED != 0
     }
 
-    /// Leaves the task in its queue's count: the thread that takes the task's job takes the task
-    /// off. Returns `false` if a thread has taken the job already, so that the caller must take the
-    /// task off.
+    /// Leaves the task in its queue's count: the thread that takes the task's job out of the queue
+    /// takes the task off. Returns `false` if a thread has taken the job already, so that the
+    /// caller must take the task off.
     pub(super) fn leave(&self) -> bool {
         self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: the second of the two changes sees the first's bit
     }
@@ -259,8 +258,8 @@ impl State {
 
     /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
-        // Relaxed: the closure was stored before the caller got its reference, and a request orders
-        // nothing for the task.
+        // Relaxed: the closure was stored before the caller got its reference to the task, and a
+        // request orders no other access.
         match self.0.fetch_or(CLAIMED | ASKED, Relaxed) {
             before if before & CLAIMED == 0 => Cancel::Dequeued,
             before if before & DONE == 0 => Cancel::Requested,
@@ -276,7 +275,7 @@ impl State {
         self.0.load(Relaxed) & HELD != 0
     }
 
-    /// Notes that the result is there. The claimer calls it, once.
+    /// Notes that the result is stored. The claimer calls this, once.
     #[inline]
     pub(super) fn finish(&self) -> Finished {
         let order = both(WAITER.acquire(), RESULT.release());
@@ -289,21 +288,21 @@ impl State {
         self.0.load(RESULT.acquire()) & DONE != 0
     }
 
-    /// Notes that the handle has left a waker. Returns `false` if the task is done: the waker is
-    /// then still the handle's (I3).
+    /// Notes that the handle has left a waker. Returns `false` if the task is done: the waker then
+    /// still belongs to the handle (I3).
     pub(super) fn wait(&self) -> bool {
         let order = both(RESULT.acquire(), WAITER.release());
         self.0.fetch_or(WAITED_FOR, order) & DONE == 0
     }
 
-    /// Takes the waker back for the handle. Returns `false` if the task is done: the waker is then
-    /// the claimer's (I3).
+    /// Takes the waker back for the handle. Returns `false` if the task is done: the waker then
+    /// belongs to the claimer (I3).
     pub(super) fn stop_waiting(&self) -> bool {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }
 
-    /// Notes that the handle is dropped. Returns whether the task is done, so that the handle owns
-    /// the result (I2).
+    /// Notes that the handle is dropped. Returns `true` if the task is done: the result then
+    /// belongs to the handle (I2).
     pub(super) fn let_go(&self) -> bool {
         self.0.fetch_and(!HELD, RESULT.acquire()) & DONE != 0
     }
@@ -316,8 +315,8 @@ impl State {
     /// Adds a reference, unless none is left. Returns whether it added one.
     pub(super) fn try_refer(&self) -> bool {
         let one_more = |state| (state >= REFERENCE).then_some(state + REFERENCE);
-        // Relaxed: the caller holds a lock that keeps the task alive, and that orders earlier
-        // accesses.
+        // Relaxed: the caller holds a lock that keeps the task from being freed, and that orders
+        // earlier accesses.
         self.0.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
@@ -329,8 +328,8 @@ impl State {
     }
 }
 
-/// Whether a part of the present poll has woken the future. Unlike `State::wake`, this needs no
-/// read-modify-write, because the poll waits for its parts (I9).
+/// Whether a part of the current poll has woken the future. A note needs no read-modify-write,
+/// unlike `State::wake`, because the poll ends after all its parts (I9).
 pub(super) struct OwnWake(AtomicBool);
 
 impl OwnWake {
@@ -338,13 +337,12 @@ impl OwnWake {
         OwnWake(AtomicBool::new(false))
     }
 
-    /// Notes that a part of the poll has woken the future. That part calls this.
     pub(super) fn note(&self) {
         self.0.store(true, Relaxed); // Relaxed: the end of the part orders it
     }
 
-    /// Returns whether a part has woken the future, and clears the note. The claimer calls this at
-    /// the end of a poll.
+    /// Returns whether a part of the poll has woken the future, and clears the note. The claimer
+    /// calls this at the end of a poll.
     pub(super) fn take(&self) -> bool {
         let is_noted = self.0.load(Relaxed); // Relaxed: the end of the part orders it
         if is_noted {

@@ -32,7 +32,7 @@ impl<W: Wakes> WakerTable<W> {
     }
 
     unsafe fn clone(data: *const ()) -> RawWaker {
-        // SAFETY: I4 — the waker that is cloned keeps it.
+        // SAFETY: I4 — the waker that is cloned keeps the task.
         let task = unsafe { Self::of(data) };
         task.common().state.refer();
         raw(task)
@@ -41,7 +41,8 @@ impl<W: Wakes> WakerTable<W> {
     unsafe fn wake(data: *const ()) {
         // SAFETY: I4 — the waker keeps the task, and is not dropped before the next line.
         unsafe { Self::of(data) }.wake();
-        // SAFETY: I4 — the waker's reference is still counted, and it is not used afterwards.
+        // SAFETY: I4 — the reference of the waker is still counted, and the waker is not used
+        // afterwards.
         unsafe { Self::drop(data) };
     }
 

@@ -31,7 +31,8 @@ pub(super) fn write(
     writeln!(out, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{{\"lost\":{lost}}}}}")
 }
 
-/// Writes the event of a slice, and the arrow from the spawning track if there is one.
+/// Writes the event of a slice. If the slice has a spawning track, also writes an arrow from that
+/// track.
 fn write_slice(
     out: &mut (impl io::Write + ?Sized),
     number: usize,

@@ -66,7 +66,6 @@ pub fn pool(metrics: &PoolMetrics) {
 }
 
 fn describe<T>(metric: &Metric<T>) {
-    // A counter of seconds is set as a gauge.
     match metric.is_counter && !metric.name.ends_with("_seconds_total") {
         true => describe_counter!(metric.name, metric.help),
         false => describe_gauge!(metric.name, metric.help),

@@ -20,7 +20,8 @@
 //! and the allocation that every context makes.
 //!
 //! This module has no unsafe code. One lock guards the names, the list of tracks, and the slices of
-//! threads that have ended. A thread takes it to make a context or a track, but not to record.
+//! threads that have ended. A thread takes the lock to make a context, to add a track, or to read
+//! or take records, but not to record.
 
 mod chrome;
 #[cfg(feature = "metrics")]

@@ -75,7 +75,7 @@ pub(super) const OF_QUEUES: [Metric<QueueMetrics>; 14] = [
     ),
 ];
 
-/// The name and the help of the waits, which have the label `quantile`.
+/// The name and the help of the metric for waits, whose samples have the label `quantile`.
 pub(super) const WAIT: (&str, &str) =
     ("filch_queue_wait_seconds", "Time between a task's acceptance and its beginning.");
 
@@ -85,7 +85,6 @@ pub(super) fn waits(queue: &QueueMetrics) -> impl Iterator<Item = (&'static str,
     all.into_iter().flatten().map(|(quantile, wait)| (quantile, Seconds(wait)))
 }
 
-/// If tokio has the same metric, the name is based on tokio's.
 pub(super) const OF_POOLS: [Metric<PoolMetrics>; 9] = [
     gauge("filch_pool_workers", "Threads that live.", |it| Count(it.num_workers as u64)),
     gauge("filch_pool_blocked_workers", "Threads that are blocked.", |it| {

@@ -88,7 +88,8 @@ pub fn pool(metrics: &PoolMetrics) -> String {
     text.0
 }
 
-/// A text under construction. Its writes return no error, because a `String` never fails.
+/// A text under construction. Errors of its writes are ignored, because writing to a `String` never
+/// fails.
 struct Text(String);
 
 impl Text {

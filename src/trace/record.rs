@@ -34,7 +34,8 @@ pub struct Record {
     name: u32,
 }
 
-/// The record of a task that was spawned and has not run yet. Each poll of a future has its own.
+/// The record of a task that was spawned and has not run yet. Each poll of a future has a record of
+/// its own.
 #[derive(Clone)]
 pub struct Spawned {
     record: Record,

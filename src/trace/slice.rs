@@ -26,8 +26,8 @@ pub struct Slice {
     /// The number of the track. Each thread that the timeline has met has a track, counted from
     /// zero.
     pub track: usize,
-    /// The name of that thread. A thread without a name is called "thread" and the number of its
-    /// track.
+    /// The name of the thread of this track. A thread without a name is called "thread" and the
+    /// number of its track.
     pub thread: Text,
     /// The track of the thread that spawned the task. `None` if the worker slept, or if the
     /// spawning thread was ending.

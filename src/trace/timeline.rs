@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use std::io;
 
-/// The default maximum of slices for each thread. That many take 2 MiB.
+/// The default maximum of slices for each thread. These slices take 2 MiB.
 const SLICES: usize = 1 << 16;
 
 /// Records which tasks ran on which threads, and when.
@@ -80,9 +80,9 @@ impl Timeline {
         Timeline(Unwatched::new(Tracks::new(slices)))
     }
 
-    /// Returns a context that records tasks under this name. It fits a
-    /// [pool](crate::pool::Builder::context), all [queues](crate::fair::Builder::context), or [one
-    /// queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
+    /// Returns a context that records tasks under this name. The context is for a
+    /// [pool](crate::pool::Builder::context), for all [queues](crate::fair::Builder::context), or
+    /// for [one queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
     #[must_use]
     pub fn record(&self, name: impl Into<Text>) -> Record {
         Record::new(&self.0, self.0.name(name.into()))

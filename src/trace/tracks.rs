@@ -12,9 +12,9 @@ use core::cell::{Cell, RefCell};
 use core::mem;
 use core::time::Duration;
 
-/// The number of the name for a period in which a worker sleeps.
+/// The index in `Known::names` of the name for a sleeping worker.
 pub(super) const ASLEEP: u32 = 0;
-/// The number in place of a missing track: no thread spawned the slice, or that thread has no
+/// The value of `Event::spawned_on` if the slice is not a task, or the spawning thread had no
 /// track.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
@@ -30,20 +30,19 @@ pub(super) struct Event {
 
 pub(super) struct Tracks {
     start: clock::Instant,
-    /// The most slices of each thread.
+    /// The maximum of slices for each thread.
     capacity: usize,
-    /// A thread takes this lock to add a track or to take slices, but not to record.
     known: Mutex<Known>,
 }
 
 struct Known {
     names: Vec<Text>,
     threads: Vec<Text>,
-    /// The tracks of threads that have not ended, or whose end is not yet noticed.
+    /// The tracks of threads that have not ended, or whose end `sweep` has not noticed yet.
     tracks: Vec<Track>,
     /// The slices of threads that have ended, each with the thread's number.
     left: Vec<(usize, Event)>,
-    /// The number of slices that those threads have left out.
+    /// How many slices the threads that have ended could not record.
     lost: u64,
 }
 
@@ -58,18 +57,19 @@ struct Track {
 #[derive(Default)]
 struct Side {
     lost: AtomicU64,
-    /// Whether the timeline is gone.
+    /// Whether the timeline has been dropped.
     is_over: AtomicBool,
 }
 
 pub(super) struct Mine {
-    /// The timeline of this track. Another timeline can get the same address only after this
-    /// timeline is over.
+    /// The timeline of this track, only for comparison. Another timeline can get the same address
+    /// only after `is_over` was set here.
     timeline: *const Tracks,
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
-    /// Dropped last. A thread that finds it dropped finds all slices in the deque.
+    /// The last field, so dropped last: a thread that finds this dropped finds all slices in the
+    /// deque.
     side: Unwatched<Side>,
 }
 
@@ -131,7 +131,6 @@ impl Tracks {
         }) as u32
     }
 
-    /// Adds a track for this thread.
     fn register(&self) -> Mine {
         let slices = Builder::new(Flavor::Fifo).max_capacity(self.capacity).build();
         let side = Unwatched::<Side>::default();
@@ -179,12 +178,12 @@ impl Track {
 }
 
 impl Known {
-    /// Keeps the slices of threads that have ended, and drops the deques.
+    /// Moves the slices of threads that have ended to `left`, and drops the deques of these
+    /// threads.
     fn sweep(&mut self) {
         let (left, lost) = (&mut self.left, &mut self.lost);
         self.tracks.retain_mut(|track| {
-            // The thread drops its reference last, so that all its slices are in the deque once
-            // this succeeds.
+            // This succeeds once the thread has dropped its reference, after its last slice.
             let Some(side) = Unwatched::get_mut(&mut track.side) else { return true };
             *lost += side.lost.load(Relaxed); // Relaxed: a statistic
             track.take(left);
@@ -192,7 +191,6 @@ impl Known {
         });
     }
 
-    /// Returns an event as a slice, with its names and times in place of numbers.
     fn slice(&self, number: usize, event: Event) -> Slice {
         let is_task = event.name != ASLEEP;
         Slice {

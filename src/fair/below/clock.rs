@@ -8,9 +8,9 @@ use core::time::Duration;
 
 /// The clock by which a fair scheduler measures tasks.
 ///
-/// A clock must not go backwards on a thread. If it does, the step backwards counts as no time. The
-/// default clock is the processor's time-stamp counter if the system derives its clock from that
-/// counter. Otherwise it is the system's monotonic clock. Both measure elapsed time: a task is
+/// A clock must not go backwards on a thread; a step backwards counts as no time. The default clock
+/// is the processor's time-stamp counter if the system derives its own clock from that counter.
+/// Otherwise the default is the system's monotonic clock. Both measure elapsed time: a task is
 /// charged for the time from its beginning to its end.
 ///
 /// # Examples
@@ -83,9 +83,9 @@ fn ask(clock: &dyn Clock, panics: &PanicHandler, last: &AtomicU64) -> u64 {
     match panics.take(|| clock.now()) {
         Some(now) => {
             let now = clock::nanos(now);
-            last.store(now, Relaxed); // Relaxed: no other data goes with it
+            last.store(now, Relaxed); // Relaxed: `last` publishes no other data
             now
         }
-        None => last.load(Relaxed), // Relaxed: no other data goes with it
+        None => last.load(Relaxed),
     }
 }

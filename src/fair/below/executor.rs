@@ -11,7 +11,6 @@ use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, Limited, current}
 use alloc::boxed::Box;
 use core::task::Waker;
 
-/// The executor below a scheduler. Panics of the executor are caught.
 pub(crate) struct Below {
     pub(crate) executor: Box<dyn Executor>,
     /// The executor's id, or an id of the scheduler's own if the executor has none. Stored because
@@ -22,8 +21,8 @@ pub(crate) struct Below {
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
-    /// The token that reports the executor's end, if there is one, and the link of the scheduler's
-    /// waker to it. There is no link before it is made, nor if the token was cancelled by then.
+    /// The token that reports the executor's end, and the token's link to the scheduler's waker.
+    /// The link is missing until `watch_end` makes it, and if the token was cancelled by then.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -45,12 +44,11 @@ impl Below {
     }
 
     pub(crate) fn most_tickets(&self) -> usize {
-        self.most_tickets.load(Relaxed) // Relaxed: a setting
+        self.most_tickets.load(Relaxed) // Relaxed: a setting, which publishes no other data
     }
 
     /// Asks the executor how many tickets there may be, and returns that number. If the executor
-    /// queues surplus jobs, the number is `MOST_TICKETS`. Then one ticket waits in the executor
-    /// while there is work. It begins as soon as the executor grows or one of its threads blocks.
+    /// queues surplus jobs, the number is `MOST_TICKETS` (DESIGN.md, *How many*).
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();
@@ -62,18 +60,18 @@ impl Below {
             if is_enforced { MOST_TICKETS } else { width.min(MOST_TICKETS) }
         };
         let most = self.panics.take(most).unwrap_or_else(|| self.most_tickets());
-        self.most_tickets.store(most, Relaxed); // Relaxed: a setting
+        self.most_tickets.store(most, Relaxed);
         most
     }
 
     pub(crate) fn runs_at_once(&self) -> bool {
-        // Relaxed: a ticket that runs within its submission sets this on its own thread, before it
-        // runs tasks.
+        // Relaxed: if a ticket runs within its submission, the submitting thread itself sets this
+        // flag before it runs the ticket's tasks.
         self.runs_at_once.load(Relaxed)
     }
 
     pub(crate) fn note_run_at_once(&self) {
-        self.runs_at_once.store(true, Relaxed); // Relaxed: a hint
+        self.runs_at_once.store(true, Relaxed);
     }
 
     /// Returns an error on a thread of the executor, because that thread would wait for itself.
@@ -100,14 +98,14 @@ impl Below {
         }
     }
 
-    /// Returns whether the scheduler knows that the executor has ended. The load is relaxed; a
-    /// comment at each call says why that is enough.
+    /// Returns whether the scheduler knows that the executor has ended. The load is relaxed;
+    /// each caller says why that is enough.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Relaxed)
     }
 
     pub(crate) fn note_end(&self) {
-        self.is_ended.store(true, Relaxed); // Relaxed: the caller's fence orders it
+        self.is_ended.store(true, Relaxed); // Relaxed: the caller fences after this store
     }
 
     pub(crate) fn cause(&self) -> Cause {
@@ -116,8 +114,8 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // If the executor is a queue, it drops its jobs before it cancels the token. The gate knows
-        // the reason by then.
+        // If the executor is a queue, it drops the tickets before it cancels this token. In between
+        // the queue's gate knows the reason.
         told.or_else(|| self.limited()?.0.end_reason())
     }
 
@@ -125,8 +123,8 @@ impl Below {
     /// run the queue's tasks.
     pub(crate) fn limited(&self) -> Option<Limited> {
         let (limited, id) = self.panics.take(|| (self.executor.limited(), self.executor.id()))?;
-        // If the executor is a scheduler, this may be the gate of another queue, the one whose task
-        // this thread runs. Such a gate is left out.
+        // An executor that is a scheduler has the id of its default queue. But its gate may be the
+        // gate of another queue, whose task this thread runs. Such a gate is left out.
         limited.filter(|it| it.0.home() == id)
     }
 }

@@ -1,16 +1,17 @@
 //! Threads that are kept for queues of high priority. A *reservation* limits how many leases the
 //! queues of lower *tiers* (priorities) have together.
 //!
-//! A lease takes *room* in each reservation for a tier above its own. It frees this room before the
-//! `LOOK` fence with which it ends. After the fence its ticket looks for work. So after a push, the
-//! submitter sees the freed room, or that ticket sees the pushed task. Therefore a ticket that
-//! finds no room may leave, and a submitter that finds no room submits no ticket.
+//! A lease takes *room* in each reservation for a tier above its own. A lease that ends frees its
+//! room, then passes a `LOOK` fence, and its ticket then looks for work. So after a push, the
+//! submitter sees the freed room, or the ticket sees the pushed task. Therefore a ticket that finds
+//! no room may leave, and a submitter that finds no room submits no ticket.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
 //! that finds no room first asks the executor for its parallelism again.
 //!
-//! A ticket may take room in one reservation and find none in the next. It then frees the first.
-//! Before it leaves, it looks for work again, because a submitter may have seen that room taken.
+//! A ticket may take room in one reservation and find none in the next. The ticket then frees the
+//! room that it took. Before it leaves, it looks for work again, because a submitter may have seen
+//! that room taken.
 //!
 //! A task that blocks keeps its lease and its room. So a thread may be idle although lower tiers
 //! have tasks.
@@ -23,11 +24,11 @@ use alloc::vec::Vec;
 struct Reserve {
     tier: usize,
     kept: usize,
-    /// How many leases the tiers below hold.
+    /// How many leases the tiers below `tier` hold.
     held: AtomicUsize,
 }
 
-/// Relaxed throughout: the fences of `LOOK` order these words (see the head of the file).
+/// All reservations. Relaxed throughout: `LOOK` fences order these words (see the file's head).
 #[derive(Default)]
 pub(crate) struct Reserves {
     all: Vec<Reserve>,
@@ -56,19 +57,19 @@ impl Reserves {
         self.all.iter().filter(move |it| it.tier < tier)
     }
 
-    /// Returns how many leases the tiers below may hold: at least one, even if the executor shrank.
+    /// Returns how many leases the tiers below this reservation's tier may hold: at least one, even
+    /// if the executor has shrunk.
     fn most(&self, reserve: &Reserve) -> usize {
         self.width.load(Relaxed).saturating_sub(reserve.kept).max(1)
     }
 
-    /// Returns whether a queue of this tier may have one more lease.
     #[inline]
     pub(crate) fn has_room(&self, tier: usize) -> bool {
         self.binding(tier).all(|it| it.held.load(Relaxed) < self.most(it))
     }
 
-    /// Takes room for a lease of this tier in each reservation that binds the tier. If one of them
-    /// is full, takes none and returns `false`.
+    /// Takes room for a lease of this tier in each reservation for a higher tier. If one of these
+    /// is full, takes no room and returns `false`.
     #[inline]
     pub(crate) fn take(&self, tier: usize) -> bool {
         let take = |it: &Reserve| {

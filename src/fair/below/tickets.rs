@@ -1,16 +1,16 @@
-//! The count of a scheduler's tickets. A ticket *searches* until it has found a task. One word
-//! counts the tickets, the tickets that search, and the *guards*: threads that are submitting a
-//! ticket, or block while they have one.
+//! The count of a scheduler's tickets, in one word. A ticket *searches* until it has found a task.
+//! The word counts the tickets, the tickets that search, and the *guards*. A guard is a thread that
+//! is submitting a ticket, or that blocks while it has one.
 
 use crate::sync::{AtomicU64, Relaxed};
 
 /// One ticket, in the word's count of tickets.
 const TICKET: u64 = 1;
-/// One ticket that searches, in the word's count of those.
+/// One searching ticket, in the word's count of searching tickets.
 const SEARCHING: u64 = 1 << 20;
 /// One guard, in the word's count of guards.
 const GUARD: u64 = 1 << 40;
-/// The executor has dropped a ticket unrun.
+/// Set if the executor has dropped a ticket unrun.
 const ORPHANED: u64 = 1 << 63;
 const FIELD: u64 = TICKET * ((1 << 20) - 1);
 pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
@@ -18,8 +18,8 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 /// The word of all tickets.
 ///
 /// A thread that makes work visible makes sure that a ticket searches, or that there are already as
-/// many tickets as allowed (`most`). The last ticket to stop searching looks for work once more. So
-/// does a ticket that leaves because it found no task (I4).
+/// many tickets as allowed (`most`). A ticket looks for work once more if it is the last to stop
+/// searching, or if it leaves because it found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket
@@ -57,8 +57,8 @@ impl Tickets {
         is_wanted(self.0.load(Relaxed), most)
     }
 
-    /// Counts another ticket, which searches, if one is wanted. Returns whether one was. The caller
-    /// guards the ticket until it calls [`handed_over`](Self::handed_over).
+    /// Counts another ticket, which searches, if one is wanted. Returns whether the ticket was
+    /// counted. The caller guards the ticket until it calls [`handed_over`](Self::handed_over).
     pub fn take(&self, most: usize) -> bool {
         let taken = |word| is_wanted(word, most).then_some(word + TICKET + SEARCHING + GUARD);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
@@ -66,7 +66,7 @@ impl Tickets {
 
     /// Passes the count of the caller's ticket on to the ticket's successor, which searches. The
     /// caller guards the successor until it calls [`handed_over`](Self::handed_over). If the
-    /// caller's ticket stayed counted, a submitter could rely on it. But the caller will not look
+    /// caller's ticket stayed counted, a submitter could rely on that ticket, which will not look
     /// for work again.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
@@ -103,13 +103,12 @@ impl Tickets {
     }
 
     /// Forgets that a ticket was dropped, because the executor was full or has panicked. So no task
-    /// is dropped: the caller tries again, or makes a thread serve the queues.
+    /// is dropped: the caller submits a ticket again, or makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
 
-    /// Marks the caller's ticket as no longer searching. Returns whether it was the last that
-    /// searched.
+    /// Marks the caller's ticket as no longer searching. Returns whether no other ticket searched.
     #[inline]
     pub fn found(&self) -> bool {
         (self.0.fetch_sub(SEARCHING, Relaxed) / SEARCHING) & FIELD == 1
@@ -123,7 +122,7 @@ impl Tickets {
     /// Takes the caller's ticket, which has found no task, off the count. The caller then looks
     /// once more.
     pub fn leave(&self) {
-        // Clears `ORPHANED` too: this ticket would have found the work of the dropped ticket.
+        // Clears `ORPHANED` too: this ticket would have found the dropped ticket's work.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
@@ -136,7 +135,7 @@ impl Tickets {
     }
 
     /// Takes the caller's ticket off the count if there are more than `most` tickets. Returns
-    /// whether it did.
+    /// whether the ticket was taken off.
     pub fn retire(&self, most: usize) -> bool {
         let retired = |word: u64| (word & FIELD > most as u64).then_some(word - TICKET);
         self.0.fetch_update(Relaxed, Relaxed, retired).is_ok()
@@ -153,7 +152,7 @@ impl Tickets {
         self.0.fetch_sub(GUARD - TICKET, Relaxed);
     }
 
-    /// Returns the number of tickets, for people.
+    /// Returns the number of tickets, for debug output.
     pub fn count(&self) -> usize {
         (self.0.load(Relaxed) & FIELD) as usize
     }

@@ -3,15 +3,14 @@
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
 
-/// Sums since the queue was made. Each sum is exact, but a reader reads them one after the other,
-/// at different moments.
+/// Sums since the queue was made. Each sum is exact, but a reader reads the sums one after the
+/// other, at different moments.
 ///
-/// The first four say how tasks have ended. A thread raises one of them after it has taken the task
-/// off the queue's count ([`tell`]). So these sums and that count together are never more than the
-/// accepted tasks.
+/// The first four sums say how tasks have ended. A thread takes a task off the queue's count of
+/// pending tasks, then raises one of these sums ([`tell`]). So the four sums and that count never
+/// add up to more than the accepted tasks.
 ///
-/// The fields are grouped by their writers. The first seven, which a lease updates, share a cache
-/// line with the queue's life word.
+/// The first seven fields, which a lease updates, share a cache line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct QueueCounters {
@@ -27,15 +26,13 @@ pub(crate) struct QueueCounters {
     pub(crate) service: AtomicU64,
     pub(crate) leases: AtomicU64,
     pub(crate) longest: AtomicU64,
-    /// Tasks that ran on a thread that waited for them.
     pub(crate) inlined: AtomicU64,
     pub(crate) refused: AtomicU64,
     /// The greatest number of accepted tasks that `submitted` has returned.
     pub(crate) submitted: AtomicU64,
-    /// How often the queue became ready.
     pub(crate) arrivals: AtomicU64,
     /// The time since which the queue waits to be served, in nanoseconds. 0 if the queue does not
-    /// wait, or waits are not measured.
+    /// wait, or waits are not measured. Relaxed everywhere: only a statistic.
     pub(crate) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(crate) gap: AtomicU64,
@@ -43,7 +40,7 @@ pub(crate) struct QueueCounters {
 }
 
 impl QueueCounters {
-    /// Sets all counters to zero. No other thread may have the slot.
+    /// Sets all counters to zero. No other thread may use the slot.
     pub(crate) fn reset(&self) {
         for counter in [
             &self.completed,
@@ -66,11 +63,11 @@ impl QueueCounters {
     }
 
     /// Returns how many tasks have been accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the truth. It is exact while no task is
-    /// about to end.
+    /// ended. The result never falls, and never exceeds the true number. The result is exact while
+    /// no task is about to end.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
-        // `pending` is read last. So a task that ends between the reads is missed by both, and not
-        // counted twice.
+        // `pending` is read last. So a task that ends between the reads is not counted, instead of
+        // being counted twice.
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
         let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
         let seen = ended + pending();
@@ -97,7 +94,6 @@ pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
 }
 
 pub(crate) fn raise(counter: &AtomicU64, to: u64) {
-    // The load usually saves the exchange.
     if counter.load(Relaxed) < to {
         counter.fetch_max(to, Relaxed);
     }

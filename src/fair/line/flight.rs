@@ -1,5 +1,5 @@
 //! Permits of futures. If a queue limits its futures in flight, each future holds a permit from its
-//! beginning to its end. A future that finds no permit waits for one. One lock for each queue
+//! beginning to its end. A future that finds no permit waits for one. Each queue has a lock that
 //! protects its permits.
 
 use crate::sync::lock::Mutex;
@@ -22,7 +22,7 @@ struct Permits {
     waiting: BTreeMap<u64, Option<Job>>,
     /// The numbers of futures that got a permit before their first job arrived here.
     early: BTreeSet<u64>,
-    /// Set when the queue ends its futures: no future waits any more.
+    /// The cause for which the queue ends its futures. Once this is set, no future waits any more.
     over: Option<Cause>,
     is_being_filled: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) enum Kept {
     /// The future got a permit meanwhile.
     Begins(Job),
     /// The future does not begin. With a cause, the queue ends its futures, and the caller cancels
-    /// this one. Without a cause, the future was cancelled meanwhile.
+    /// this future. Without a cause, the future was cancelled meanwhile.
     Ends(Job, Option<Cause>),
 }
 
@@ -43,8 +43,8 @@ pub(crate) const FREE: u64 = 0;
 pub(crate) const AT_ONCE: u64 = u64::MAX;
 
 impl Permits {
-    /// Takes the next waiting future, if there is a permit for it. Returns its first job, or
-    /// `Some(None)` if the job has not arrived.
+    /// Takes the next waiting future, if there is a permit for it. Returns the future's first job,
+    /// or `Some(None)` if that job has not arrived.
     fn next(&mut self) -> Option<Option<Job>> {
         if self.limit.is_some_and(|it| self.taken >= it) {
             return None;
@@ -76,7 +76,7 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of a future until there is a permit. Returns the job if it is not kept.
+    /// Keeps the first job of a future until there is a permit, or else returns the job.
     pub(crate) fn keep(&self, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if permits.early.remove(&number) {
@@ -111,8 +111,8 @@ impl Flight {
     }
 
     /// Takes back the permit of a future that has ended, and gives the free permits to waiting
-    /// futures. A future that ends as soon as it begins calls this again, from within `begin`. That
-    /// call finds `is_being_filled` set, so it only takes back the permit, and does not recurse.
+    /// futures. A future that ends as soon as it begins calls this again, from within `begin`. The
+    /// inner call finds `is_being_filled` set, so it only takes back the permit.
     pub(crate) fn leave(&self, begin: impl Fn(Job)) {
         let mut permits = self.0.lock();
         permits.taken -= 1;
@@ -122,7 +122,6 @@ impl Flight {
         while let Some(next) = permits.next() {
             permits.taken += 1;
             drop(permits);
-            // If the job has not arrived, the thread that brings it begins the future.
             next.map(&begin);
             permits = self.0.lock();
         }

@@ -1,4 +1,5 @@
-//! Forks: halves of a `join` and jobs of a scope that tasks of a queue offer to its other servers.
+//! Forks: halves of a `join` and jobs of a scope. Tasks of a queue offer their forks to the queue's
+//! other servers.
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
 //! it if no other thread has begun it. So a fork ends even if no ticket comes, or the queue is full
@@ -13,7 +14,7 @@
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
 //!  ──────────────────                       ────────────────────────────────────────────────
-//!  1  push the fork                         a  take the oldest fork, or one that comes of the latch
+//!  1  push the fork                         a  take the oldest fork, or one that comes of a latch
 //!  2  fence (LOOK); show the queue          b  run it
 //!  3  run something else                    c  end its latch; ring the owner's bell, if it waits
 //!  4  take the fork back, or wait at its
@@ -33,7 +34,7 @@ use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
 const SHARDS: usize = 16;
-/// The shard of all threads that have none of their own.
+/// The shard of all threads that have no shard of their own.
 const COMMON: usize = SHARDS - 1;
 
 #[repr(C)]
@@ -73,7 +74,7 @@ impl Offer {
     }
 
     fn into_job(self) -> Job {
-        // SAFETY: I7 — the fork's owner waits until it has run, and an offer is taken once.
+        // SAFETY: I7 — the fork's owner waits until the fork has run, and an offer is taken once.
         unsafe { Job::on_stack(self.0.cast()) }
     }
 }
@@ -82,23 +83,23 @@ impl Offer {
 #[derive(Default)]
 struct Shard {
     offers: Mutex<VecDeque<Offer>>,
-    /// The number of offers, written under the lock and read without it.
+    /// The number of offers, written under the lock and read without it. Relaxed: a `LOOK`
+    /// fence follows each offer, and precedes each look that must not miss one.
     len: AtomicUsize,
 }
 
 impl Shard {
     fn has_some(&self) -> bool {
-        self.len.load(Relaxed) != 0 // Relaxed: after the fence of LOOK
+        self.len.load(Relaxed) != 0
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut VecDeque<Offer>) -> R) -> R {
         let mut offers = self.offers.lock();
         let result = act(&mut offers);
-        self.len.store(offers.len(), Relaxed); // Relaxed: before the fence of LOOK
+        self.len.store(offers.len(), Relaxed);
         result
     }
 
-    /// Takes the newest or the oldest fork that comes of this latch.
     fn take_of(&self, latch: &Latch, newest: bool) -> Option<Job> {
         let comes = |it: &Offer| it.head().comes_of(latch);
         self.with(|offers| {
@@ -111,14 +112,15 @@ impl Shard {
 
 /// The forks of a queue that no thread has begun.
 ///
-/// A thread that forks has a shard of its own until its lease ends, so that threads that fork in
-/// one queue share no lock. When all 15 are lent, further threads use the common shard. If a lease
+/// A thread that forks borrows a shard until its lease ends, so that threads that fork in one queue
+/// share no lock. When all 15 shards are lent, further threads use the common shard. If a lease
 /// leaves forks in its shard, the queue's other servers find the forks there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
+    /// A bit for each lent shard. Relaxed: the shard's lock orders its threads' accesses.
     lent: AtomicUsize,
-    /// A bit for each shard that was ever used.
+    /// A bit for each shard that was ever used. Relaxed for the same reason as `Shard::len`.
     used: AtomicUsize,
 }
 
@@ -130,7 +132,6 @@ impl Forks {
         owner.shard.get().unwrap_or_else(|| {
             let lowest = |lent: usize| (!lent).trailing_zeros() as usize;
             let lend = |lent| (lowest(lent) < COMMON).then(|| lent | 1 << lowest(lent));
-            // Relaxed: the shard's lock orders the accesses of its threads.
             let lent = self.lent.fetch_update(Relaxed, Relaxed, lend);
             let shard = self.use_shard(lent.map_or(COMMON, lowest));
             owner.shard.set(Some(shard));
@@ -141,17 +142,17 @@ impl Forks {
     #[inline]
     pub(crate) fn give_back(&self, owner: &Owner) {
         if let Some(shard) = owner.shard.get().filter(|it| *it < COMMON) {
-            self.lent.fetch_and(!(1 << shard), Relaxed); // Relaxed: the shard's lock orders it
+            self.lent.fetch_and(!(1 << shard), Relaxed);
         }
     }
 
     fn use_shard(&self, shard: usize) -> usize {
-        self.used.fetch_or(1 << shard, Relaxed); // Relaxed: before the fence of LOOK
+        self.used.fetch_or(1 << shard, Relaxed);
         shard
     }
 
     fn used(&self) -> impl Iterator<Item = &Shard> {
-        let used = self.used.load(Relaxed); // Relaxed: after the fence of LOOK
+        let used = self.used.load(Relaxed);
         let used = (0..SHARDS).filter(move |it| used & 1 << it != 0);
         used.map(|it| &*self.shards[it])
     }
@@ -175,8 +176,8 @@ impl Forks {
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
-    /// Takes a fork that comes of this latch: the owner's newest, or else the oldest of another
-    /// thread. May miss a fork that is being offered.
+    /// Takes a fork that comes of this latch: the owner's newest, or else the oldest such fork in
+    /// another shard. May miss a fork that is being offered.
     pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
         let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
         own.or_else(|| {
@@ -186,19 +187,19 @@ impl Forks {
     }
 
     /// Takes a fork that comes of this latch. Looks under the lock of every shard, so that a thread
-    /// that later offers such a fork sees the caller's earlier writes.
+    /// that offers such a fork afterwards sees the caller's earlier writes.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
 
-    /// Sleeps until the wait is over, or until there is a fork that comes of the latch. Returns
-    /// that fork.
+    /// Sleeps until the latch's forks have ended, or until there is a fork that comes of the latch.
+    /// Returns that fork.
     pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
             latch.countdown.call();
             loop {
-                latch.is_asleep.store(true, Relaxed); // Relaxed: the locks in `take_last_of` publish it
+                latch.is_asleep.store(true, Relaxed); // Relaxed: `take_last_of` locks, then looks
                 let fork = self.take_last_of(latch);
                 if fork.is_some() || latch.countdown.is_over() {
                     latch.is_asleep.store(false, Relaxed); // Relaxed: a hint
@@ -221,9 +222,8 @@ impl Forks {
 
 /// The part of a `Serving` frame that the task's forks use.
 pub(crate) struct Owner {
-    /// The latch of the innermost fork that the thread runs; null if it runs none.
+    /// The latch of the innermost fork that the thread runs; null if the thread runs no fork.
     pub(crate) latch: Cell<*const Latch>,
-    /// The shard in which the thread offers its forks, once it has offered one.
     shard: Cell<Option<usize>>,
 }
 
@@ -233,7 +233,6 @@ impl Owner {
     }
 }
 
-/// The latch at which the owner waits for one half of a `join`, or for the jobs of a scope.
 pub(crate) struct Latch {
     /// The latch of the fork within which this latch was made; null if it was made in no fork.
     outer: *const Latch,
@@ -242,7 +241,7 @@ pub(crate) struct Latch {
     waiter: Waiter,
     /// Wakes the owner. `None` until the owner first sleeps.
     bell: Mutex<Option<Waker>>,
-    /// Whether an offer must wake the owner: it sleeps, or is about to.
+    /// Whether an offer must wake the owner, because the owner sleeps or is about to.
     is_asleep: AtomicBool,
 }
 
@@ -262,7 +261,7 @@ impl Latch {
         }
     }
 
-    /// Returns whether the caller's innermost frame is the owner's.
+    /// Returns whether the caller's innermost frame is that of this latch's owner.
     pub(crate) fn is_owners(&self, caller: Option<&Owner>) -> bool {
         caller.is_some_and(|it| ptr::eq(it, self.owner))
     }
@@ -304,15 +303,15 @@ impl Latch {
         if is_own {
             return countdown.end_own();
         }
-        // SAFETY: 1 — `countdown.end` calls this before it counts the fork off: the latch is there.
+        // SAFETY: 1 — `countdown.end` calls this before it counts the fork off, so the latch stays.
         let bell = || unsafe { (*this).bell.lock().clone() };
         if let Some(bell) = countdown.end(bell).flatten() {
             bell.wake();
         }
     }
 
-    /// Wakes the owners that sleep at this latch or at one outside it: a fork that comes of these
-    /// latches was offered.
+    /// Wakes the owners that sleep at this latch or its outer latches, because a fork that comes of
+    /// them was offered.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);
@@ -329,7 +328,7 @@ impl Latch {
 
     #[cold]
     fn ring(&self) {
-        // Relaxed: the shard's lock orders it.
+        // Relaxed: the shard's lock orders this swap, as it orders the load in `stir`.
         if self.is_asleep.swap(false, Relaxed) {
             let bell = self.bell.lock().clone();
             bell.iter().for_each(Waker::wake_by_ref);

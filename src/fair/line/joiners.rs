@@ -1,5 +1,5 @@
-//! *Joiners* are threads that wait until a queue may run one more task. `place_is_free` wakes them
-//! all, and each looks again whether it may run its task.
+//! *Joiners* are threads that wait until a queue may run one more task. `place_is_free` wakes all
+//! joiners, and each looks again whether it may run its task.
 
 use crate::fair::LOOK;
 use crate::sync::lock::Mutex;
@@ -17,13 +17,13 @@ pub struct Joiners {
 }
 
 impl Joiners {
-    /// Registers a waker for the moment at which the queue may run one more task, and returns its
-    /// number. The caller then looks once more whether it may run its task now.
+    /// Registers a waker for the moment at which the queue may run one more task. Returns the
+    /// waker's number. The caller then looks once more whether it may run its task now.
     pub fn add(&self, waker: Waker) -> usize {
         let mut wakers = self.wakers.lock();
         let number = wakers.last().map_or(0, |it| it.0 + 1);
         wakers.push((number, waker));
-        // Relaxed: the fence orders this store before the look that follows.
+        // Relaxed: the fence orders this store before the caller's look.
         self.waiting.store(wakers.len(), Relaxed);
         drop(wakers);
         LOOK.fence();
@@ -40,11 +40,10 @@ impl Joiners {
         drop(waker);
     }
 
-    /// Wakes the joiners, because the queue may run one more task. The caller has passed a fence of
-    /// `LOOK` since that change.
+    /// Wakes the joiners, because the queue may run one more task. The caller has passed a `LOOK`
+    /// fence since the change that allows the task. This fence orders the relaxed load.
     #[inline]
     pub fn wake(&self) {
-        // Relaxed: the caller's fence orders this load.
         if self.waiting.load(Relaxed) != 0 {
             self.wake_all();
         }

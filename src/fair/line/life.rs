@@ -23,19 +23,19 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// One word with the state of a queue, the number of its leases, and the number of accepted tasks
 /// that have not ended.
 ///
-/// A slot is *taken* from `open` to `free`. Its queue is *held* while it has a handle. A *closed*
-/// queue accepts no task from outside. A *cancelled* queue drops its queued tasks, but a server that
-/// has taken a task already may still begin it. A *paused* queue is not served. A *lease* is a
+/// A slot is *taken* from `open` to `free`. A queue is *held* while it has a handle. A *closed*
+/// queue accepts no task from outside. A *cancelled* queue drops its queued tasks, but a server
+/// that has taken a task already may still begin it. A *paused* queue is not served. A *lease* is a
 /// thread's right to run tasks of the queue. A queue is *over* when it is closed and has no handle,
 /// no lease and no task.
 ///
 /// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
-/// task from outside is accepted only while the queue is open. A lease begins only below the limit.
-/// The thread whose step makes the queue over learns it from that step.
+/// task from outside is accepted only while the queue is open. A server's lease begins only below
+/// the limit. The thread whose step makes the queue over learns it from that step.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
-/// The word at some moment.
+/// The life word at some moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Look(u64);
 
@@ -52,8 +52,8 @@ impl Look {
     pub fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
-    /// Returns whether there is no queue, or one that is over. No lease may begin then, because its
-    /// end would make the queue over a second time, and free the slot twice.
+    /// Returns whether there is no queue, or the queue is over. No lease may begin then: the end of
+    /// that lease would make the queue over a second time, and free the slot twice.
     fn is_gone(self) -> bool {
         !self.is_taken() || self.is_over_now()
     }
@@ -78,8 +78,8 @@ impl Look {
     pub fn tasks(self) -> u64 {
         self.0 / TASK
     }
-    /// Returns the reason as an error if one more task may not be accepted. Tasks of the queue
-    /// itself may spawn into the queue after it was closed.
+    /// Returns an error with the reason if one more task may not be accepted. A closed queue still
+    /// accepts the tasks that its own tasks spawn (`is_inside`).
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         if self.is_cancelled() || (self.is_closed() && !is_inside()) {
@@ -103,12 +103,12 @@ impl Look {
 }
 
 impl Life {
-    /// Returns the word of a slot without a queue.
+    /// Returns the life word of a slot without a queue.
     pub fn nothing() -> Self {
         Life(AtomicU64::new(0))
     }
 
-    /// Reads the word.
+    /// Reads the life word.
     #[inline]
     pub fn look(&self) -> Look {
         Look(self.0.load(ENDED.acquire()))
@@ -123,7 +123,7 @@ impl Life {
     /// Marks the slot as free. Only the thread whose own update of the word has made the queue over
     /// calls this.
     pub fn free(&self) {
-        // Relaxed: the lock of the registry orders this before the next `open`. No thread changes
+        // Relaxed: the registry's lock orders this store before the next `open`. No thread changes
         // the word of a queue that is over.
         self.0.store(0, Relaxed);
     }
@@ -151,7 +151,7 @@ impl Life {
     }
 
     /// Begins a lease if the queue has fewer than `limit` leases and is not paused. Returns whether
-    /// it has begun one.
+    /// the lease has begun.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)
@@ -163,20 +163,19 @@ impl Life {
         self.begin(|_| true)
     }
 
-    /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether it has
-    /// begun one. A thread that takes a lease later sees what the caller did before this call.
+    /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether the
+    /// lease has begun. A thread that takes a lease later sees the caller's writes before this
+    /// call.
     pub fn begin_sweep(&self) -> bool {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);
         let order = both(OPENED.acquire(), OPENED.release());
-        // Relaxed: only a successful exchange is relied on.
         self.0.fetch_update(order, Relaxed, begun).is_ok()
     }
 
     #[inline]
     fn begin(&self, may: impl Fn(Look) -> bool) -> bool {
         let begun = |word| (!Look(word).is_gone() && may(Look(word))).then_some(word + LEASE);
-        // Relaxed: only a successful exchange is relied on.
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
@@ -189,25 +188,25 @@ impl Life {
 
     /// Closes the queue. Returns whether it was open.
     pub fn close(&self) -> bool {
-        // Relaxed: no data is read because of it.
+        // Relaxed: no thread reads other data because the queue is closed.
         self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
     }
 
-    /// Closes and cancels the queue. Also resumes the queue: servers drop the tasks that arrive
-    /// late, and no server comes to a paused queue.
+    /// Closes and cancels the queue. Also resumes the queue, because servers have to drop the tasks
+    /// that arrive late, and no server comes to a paused queue.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
-        // Relaxed: no data is read because of it.
+        // Relaxed: the reason, the only data that goes with this mark, is under a lock.
         let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
     }
 
-    /// Pauses or resumes the queue. Returns whether this changed its state.
+    /// Pauses or resumes the queue. Returns whether this call changed the queue's state.
     pub fn pause(&self, is_paused: bool) -> bool {
         let paused = |word| match is_paused {
             true => (word & (PAUSED | CANCELLED) == 0).then_some(word | PAUSED),
             false => (word & PAUSED != 0).then_some(word & !PAUSED),
         };
-        // Relaxed: the caller's fence of `LOOK` orders it.
+        // Relaxed: the caller passes a `LOOK` fence afterwards.
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct QueuedJob {
 }
 
 impl QueuedJob {
-    /// Wraps a fork, or the job of a future that waited in a lane. Their waits are not measured.
+    /// Wraps a job whose wait is not measured: a fork, or the job of a future from a lane.
     #[inline(always)]
     fn untimed(job: Job) -> Self {
         QueuedJob { job, since: 0 }
@@ -66,48 +66,47 @@ pub(crate) struct Line {
     pub(crate) life: Life,
     pub(crate) counters: QueueCounters,
     pub(crate) jobs: Injector<QueuedJob>,
-    /// The forks of the queue's tasks that no thread has begun. Made by the first fork.
     pub(crate) forks: Once<Forks>,
-    /// The futures that have woken themselves in a lease. Made by the first of them.
     pub(crate) yields: Once<Yields>,
     pub(crate) slot: usize,
-    /// The id of the slot's present or last queue; 0 before the first.
+    /// The id of the slot's present or last queue; 0 before the slot's first queue.
     id: AtomicU64,
     weight: AtomicU64,
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// How often the queue was paused, less how often it was resumed. A server reads this after
-    /// each task, because a look at `life` would cost too much. It looks at `life` only if this is
-    /// not zero.
+    /// How often the queue was paused, less how often it was resumed. A server reads this hint
+    /// after each task, because a look at `life` would cost too much. The server looks at `life`
+    /// only if the hint is not zero.
     pauses: AtomicUsize,
-    /// Tells running tasks that the queue is cancelled, so they may stop.
+    /// Tells running tasks that the queue is cancelled, so they may stop. Relaxed everywhere: a
+    /// lock orders the reason, and a server may still begin a job that it has taken.
     pub(crate) is_cancelled: AtomicBool,
-    /// The reason for which the queue was cancelled, if one was given.
     reason: Mutex<Option<Text>>,
-    /// How many queued jobs belong to tasks that have ended and left the count.
+    /// How many queued jobs belong to tasks that have ended and left the count. Relaxed everywhere:
+    /// no thread relies on the exact number.
     pub(crate) litter: AtomicUsize,
     sweeps: Sweeps<QueuedJob>,
     pub(crate) joiners: Joiners,
-    /// Notified when the queue is idle. Made when a thread first waits for that.
+    /// Notified when the queue is idle or may be swept. Made when a thread first waits for an idle
+    /// queue.
     pub(crate) quiet: Once<EventCount>,
-    /// The token that reports the queue's end. It is cancelled when the queue is cancelled, or
-    /// closed without a task left, or when the executor has ended.
+    /// The token that reports the queue's end. The token is cancelled when the queue is cancelled,
+    /// or is closed and has no task left, or when the executor has ended.
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
-    /// How long tasks waited, if the scheduler measures that.
     pub(crate) waits: Once<Waits>,
     /// The token that cancels the queue, and its link to the queue. The link works even after the
     /// last handle is gone.
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
     pub(crate) flight: Flight,
     pub(crate) living: Living,
-    /// A `Weak<QueueHandle>` of the present or last queue, for `Serving`. Handles are built on
-    /// lines, so a line does not know their type.
+    /// A `Weak<QueueHandle>` of the present or last queue, for `Serving`. It is `Any` because
+    /// handles are built on lines, so that a line does not know the type of handles.
     pub(crate) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
-/// Returns a limit as a number: at most `MAX_LEASES`, which stands for no limit.
+/// Returns a limit as a number of at most `MAX_LEASES`. `None` becomes `MAX_LEASES`.
 pub(crate) fn limit_of(limit: Option<usize>) -> usize {
     limit.map_or(MAX_LEASES, |it| it.min(MAX_LEASES))
 }
@@ -165,7 +164,7 @@ impl Line {
         if let Some(waits) = self.waits.get() {
             waits.reset();
         }
-        // Relaxed: `life.open` publishes them.
+        // Relaxed: `life.open` publishes these settings.
         self.is_cancelled.store(false, Relaxed);
         self.pauses.store(usize::from(is_paused), Relaxed);
         self.litter.store(0, Relaxed);
@@ -197,10 +196,10 @@ impl Line {
         self.quiet.get_or_make(EventCount::new)
     }
 
-    /// Pauses or resumes the queue. Returns whether this changed its state.
     pub(crate) fn pause(&self, is_paused: bool) -> bool {
         let changes = self.life.pause(is_paused);
-        // Relaxed, both: a hint. Pausing and resuming alternate, so the sum is right in any order.
+        // Relaxed, both: a hint. Only successful calls count, and these alternate between pausing
+        // and resuming, so the sum is right in any order.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -218,8 +217,8 @@ impl Line {
         self.life.cancel();
     }
 
-    /// Returns the cause with which tasks of the cancelled queue end. `cancel` sets its mark under
-    /// the reason's lock, so a caller that has seen the mark sees the reason too.
+    /// Returns the cause with which tasks of the cancelled queue end. `cancel` sets the mark in
+    /// `life` under the reason's lock, so a caller that has seen the mark sees the reason too.
     pub(crate) fn cause(&self) -> Cause {
         Cause::Cancelled(CancelledBy::Queue, self.reason())
     }
@@ -227,7 +226,7 @@ impl Line {
     /// Returns whether the queue is paused, so that a lease ends with its current task.
     #[inline]
     pub(crate) fn is_halted(&self) -> bool {
-        self.pauses.load(Relaxed) != 0 && self.life.look().is_paused() // Relaxed: a hint
+        self.pauses.load(Relaxed) != 0 && self.life.look().is_paused()
     }
 
     pub(crate) fn reason(&self) -> Option<Text> {
@@ -239,8 +238,8 @@ impl Line {
         look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
     }
 
-    /// Returns whether tasks leave the count before their handles report that they are done. With a
-    /// capacity they do, so a caller that has joined a task finds its room free.
+    /// Returns whether each task leaves the count before its handle reports the task done. This is
+    /// so with a capacity: a caller that has joined a task then finds the task's room free.
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         self.capacity() < MAX_TASKS
@@ -262,7 +261,8 @@ impl Line {
     }
 
     /// Takes the first job of a lease. A fork comes first, because it belongs to a task that has
-    /// begun. Every second lease then prefers a yielded future to the jobs of the injector.
+    /// begun. If there is no fork, every second lease prefers a yielded future to the injector's
+    /// jobs.
     #[inline]
     pub(crate) fn take_first(&self) -> Option<QueuedJob> {
         match self.yields.get() {
@@ -275,10 +275,9 @@ impl Line {
 
     /// Takes a fork, or else a job.
     ///
-    /// Here and in the next functions each branch returns its job at once, and all the functions
-    /// are inlined into the lease. Otherwise the job is stored on the stack and at once loaded in
-    /// pairs of words that were not stored as pairs. Such a load waits for the stores: a third of
-    /// an empty task's time.
+    /// Here and in the next functions each branch returns its job at once, and all are inlined into
+    /// the lease. Otherwise the job's words are stored one by one, and at once loaded in pairs.
+    /// Such a load waits for the stores: a third of an empty task's time.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {
@@ -301,7 +300,6 @@ impl Line {
         }
     }
 
-    /// Takes the oldest job of the injector.
     #[inline(always)]
     pub(crate) fn take_oldest(&self) -> Option<QueuedJob> {
         if self.sweeps.have_kept() { self.sweeps.take(|| self.jobs.pop()) } else { self.jobs.pop() }
@@ -322,7 +320,8 @@ impl Line {
         ExecutorId::from_number(self.id.load(Relaxed))
     }
 
-    // Relaxed, all of them: a setting takes effect at the next decision that reads it.
+    // The following accesses are relaxed: a setting takes effect at the next decision that reads
+    // it.
 
     #[inline]
     pub(crate) fn weight(&self) -> u64 {

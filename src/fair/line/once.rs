@@ -22,7 +22,7 @@ impl<T> Once<T> {
     #[inline]
     pub fn get(&self) -> Option<&T> {
         let value = self.0.load(MADE.acquire());
-        // SAFETY: I1 — a pointer that is not null is to a value that stays as long as `self`.
+        // SAFETY: I1 — a pointer that is not null points to a value that stays as long as `self`.
         unsafe { value.as_ref() }
     }
 

@@ -1,6 +1,6 @@
 //! A sweep takes the jobs of ended tasks out of a paused queue, which no ticket serves. An ended
-//! task can count as pending until its job is taken. So a thread that waits for an idle queue first
-//! sweeps the queue.
+//! task can count as pending until its job is taken. So a thread that waits until a paused queue is
+//! idle sweeps the queue.
 //!
 //! A sweep stops at the first job of a task that has not ended, and *keeps* that job. Servers take
 //! the kept job before all others.
@@ -21,24 +21,24 @@ impl<T> Sweeps<T> {
         Sweeps { has_kept: AtomicBool::new(false), kept: Mutex::new(None) }
     }
 
-    /// Returns whether there may be a kept job. The caller has changed the life word, or has a
-    /// lease.
+    /// Returns whether there may be a kept job. A caller that has changed the life word since the
+    /// sweep, or has a lease, misses no kept job.
     #[inline]
     pub(crate) fn have_kept(&self) -> bool {
-        self.has_kept.load(Relaxed) // Relaxed: the life word orders it
+        self.has_kept.load(Relaxed) // Relaxed: the life word orders this load
     }
 
     #[cold]
     pub(crate) fn take(&self, pop: impl FnOnce() -> Option<T>) -> Option<T> {
         let mut kept = self.kept.lock();
         let entry = kept.take().or_else(pop);
-        self.has_kept.store(false, Relaxed); // Relaxed: a thread that misses it takes the lock
+        self.has_kept.store(false, Relaxed); // Relaxed: a thread that still reads `true` locks
         entry
     }
 
     /// Begins a lease and takes out the jobs of ended tasks, up to the first other job. Returns
-    /// `None`, without a lease, if the queue has no job or may not be swept, or if its kept job's
-    /// task has not ended.
+    /// `None`, and begins no lease, if the queue has no job or may not be swept. Does so too if the
+    /// task of the kept job has not ended.
     pub(crate) fn begin(
         &self,
         life: &Life,
@@ -50,9 +50,9 @@ impl<T> Sweeps<T> {
         if !kept.as_ref().map_or_else(has_jobs, has_ended) {
             return None;
         }
-        // Relaxed, both: the life word orders them. A thread that has a lease during or after the
-        // sweep took it after `begin_sweep`, and sees `has_kept`. So this thread alone pops until
-        // it releases the lock.
+        // Relaxed, both: the life word orders the stores. A thread that has a lease during or after
+        // the sweep took that lease after `begin_sweep`, and sees `has_kept`. So this thread alone
+        // pops until it releases the lock.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

@@ -41,7 +41,7 @@ impl Table {
 }
 
 /// The free slots, under the lock `Queues::registry`. A thread takes that lock to make a queue, or
-/// to free the slot of a queue that is over. No thread takes it to pick a queue or to run a task.
+/// to free the slot of a queue that is over. The lock is not needed to pick a queue or run a task.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
     /// The slots that had queues and have none now.

@@ -1,16 +1,15 @@
-//! A histogram of the times that tasks waited.
+//! A histogram of the times that tasks waited. Its buckets are wider for longer times.
 
 use super::counters;
 use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// How many buckets each power of two has. So a reported time is too long by at most one part in
-/// 32.
+/// How many buckets the times from one power of two to the next share. So a reported time is too
+/// long by at most one part in 32.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 
-/// Counts waits in buckets. Buckets for longer times are wider.
 pub(crate) struct Waits {
     buckets: Box<[AtomicU64]>,
     longest: AtomicU64,
@@ -69,7 +68,7 @@ fn bucket(nanos: u64) -> usize {
 /// Returns the longest time that belongs in a bucket.
 fn end_of(bucket: usize) -> u64 {
     let (exponent, fine) = (bucket / FINE, bucket % FINE);
-    // The last bucket that a time can have ends at `u64::MAX`.
+    // 128 bits, because the last bucket that a time can have ends at `u64::MAX`.
     let end = ((FINE + fine + 1) as u128) << exponent;
     u64::try_from(end - 1).unwrap_or(u64::MAX)
 }

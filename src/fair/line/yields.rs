@@ -2,8 +2,8 @@
 //! deque of one lease, from which the queue's other servers steal.
 //!
 //! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
-//! over. A lane makes a yield cheap. A yield does not push to the queue's injector, for whose words
-//! the servers would compete, and changes no count of references.
+//! over. A lane makes a yield cheap. A yield changes no count of references, and does not push to
+//! the queue's injector, for whose words the servers would compete.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};
@@ -15,16 +15,15 @@ use crate::task::AnyTask;
 use alloc::vec::Vec;
 use core::array;
 
-/// How many lanes a queue has at most. A lease that finds none free uses the injector.
+/// The most lanes of a queue. A lease that finds no free lane uses the injector.
 const LANES: usize = 16;
 
 pub(crate) struct Yields {
-    /// The lanes that no lease has.
     free: Mutex<Vec<Worker<AnyTask>>>,
     /// The stealers of all lanes, in the order in which the lanes were made. Written under the lock
     /// of `free`.
     lanes: [Once<Stealer<AnyTask>>; LANES],
-    /// How often a lease began while a future waited in a lane.
+    /// How often a lease began while a future waited in a lane. Relaxed: only a hint.
     turns: AtomicUsize,
 }
 
@@ -42,7 +41,7 @@ impl Yields {
         self.lanes().any(|it| !it.is_empty())
     }
 
-    /// Lends a lane: one with futures in it, or else any. Returns `None` if all are lent.
+    /// Lends a lane: one with futures in it, or else any. Returns `None` if all lanes are lent.
     pub(crate) fn lend(&self) -> Option<Worker<AnyTask>> {
         let mut free = self.free.lock();
         if let Some(last) = free.len().checked_sub(1) {
@@ -62,7 +61,6 @@ impl Yields {
     /// Returns whether the lease that begins now takes a yielded future before the queue's jobs.
     /// Every second lease does, if there is such a future.
     pub(crate) fn come_first(&self) -> bool {
-        // Relaxed: a hint.
         self.has_some() && self.turns.fetch_add(1, Relaxed) % 2 == 1
     }
 
@@ -80,7 +78,7 @@ impl Yields {
 
     fn take_by(&self, take: impl Fn(&Stealer<AnyTask>) -> Steal<AnyTask>) -> Option<AnyTask> {
         let count = self.lanes().count();
-        let first = self.turns.load(Relaxed) / 2; // Relaxed: a hint
+        let first = self.turns.load(Relaxed) / 2;
         let mut lanes = (0..count).filter_map(|it| self.lanes[(first + it) % count].get());
         lanes.find_map(|lane| {
             loop {

@@ -1,6 +1,6 @@
 //! A search tree for the ready queue with the least virtual time. `WeightedFair` searches the tree
-//! for each pick. It lowers the tree's *floors*, which are lower bounds, when a time becomes less
-//! or a queue becomes ready.
+//! for each pick. It lowers the tree's *floors* (lower bounds for the times below them) when a time
+//! becomes less or a queue becomes ready.
 
 use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 
 /// The virtual times of a group's queues, side by side because a search reads them in sequence.
-/// Beside them are the floors of the group's octets. An octet is `FAN` queues.
+/// Next to the times are the floors of the group's *octets*. An octet is `FAN` queues.
 #[derive(Debug)]
 pub struct Times {
     /// The time of each queue.
@@ -20,18 +20,18 @@ pub struct Times {
 /// [`ReadySet`]. A node's *floor* is a lower bound for the times of the members below the node.
 ///
 /// - A floor may be too low. A pick raises the floors on its own path, up to the highest that has
-///   siblings with members. All other floors that became too low stay so until a search reaches and
-///   raises them.
-/// - A floor is not too high, once all calls have returned. A thread that lowers a time lowers the
-///   floors above it. A thread that raises floors then looks at the times again, and lowers the
-///   floors if it must. At least one of the two threads sees the other (`LEAST`).
+///   siblings with members. Other floors that are too low stay so until a search reaches and raises
+///   them.
+/// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
+///   the floors above that time. A thread that raises floors then looks at the times again, and
+///   lowers the floors if it must. At least one of the two threads sees the other (`LEAST`).
 ///
 /// The tree is lock-free. A search begins again only if another thread has changed a word that the
 /// search read, or if the search has raised a floor.
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,
-    /// A floor for each part, which is `FAN` groups.
+    /// A floor for each part. A part is `FAN` groups.
     parts: Box<[AtomicU64]>,
     /// A floor for each word of the summary, above all groups of that word.
     words: Box<[AtomicU64]>,
@@ -45,11 +45,11 @@ const LEVELS: usize = 4;
 pub struct Found {
     /// The queue.
     pub slot: usize,
-    /// Its time.
+    /// The queue's virtual time.
     pub time: u64,
-    /// The least of the other times in its octet.
+    /// The least of the other times in the queue's octet.
     rest: Option<u64>,
-    /// The nodes above it, from the lowest up.
+    /// The nodes above the queue, from the lowest up.
     path: [Child; LEVELS],
 }
 
@@ -77,7 +77,7 @@ impl Least {
         Least { groups: floors(GROUPS), parts: floors(GROUPS / FAN), words: floors(SUMMARIES) }
     }
 
-    /// Returns the member with the least time. `times` returns the times of a group.
+    /// Returns the member with the least virtual time. `times` returns the times of a group.
     #[inline]
     pub fn find<'a>(&self, set: &ReadySet, times: impl Fn(usize) -> &'a Times) -> Option<Found> {
         loop {
@@ -88,8 +88,7 @@ impl Least {
             let Some(group) = least(self.groups(part.at, summary)) else { continue };
             let (members, times) = (set.members(group.at), times(group.at));
             let Some(octet) = least(floors(times, members)) else {
-                // The thread that removed the last member has perhaps not yet cleared the summary's
-                // bit.
+                // The thread that removed the last member may not have cleared the group's bit yet.
                 set.tidy(group.at);
                 continue;
             };
@@ -113,7 +112,7 @@ impl Least {
 
     /// Raises the floors above the found queue, from the lowest up to the highest one that has
     /// siblings with members. `find` does not compare the floors above that one. `least` is the
-    /// least time below the lowest floor.
+    /// least time below the lowest of these floors.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;
@@ -150,8 +149,8 @@ impl Least {
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises each floor that is less than `to`. The new floor is `to`, or the least time under the
-    /// floor if that time is less. So no floor falls half a turn behind.
+    /// Raises each floor that is less than `to`, so that no floor falls half a turn behind. The new
+    /// floor is `to`, or the least time under the floor if that time is less.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));
@@ -242,15 +241,14 @@ fn earlier(one: u64, other: u64) -> u64 {
     if is_before(other, one) { other } else { one }
 }
 
-/// Raises a floor if it is still `from`. Returns whether it was.
+/// Raises a floor that is still `from` to `to`. Returns whether the floor was raised.
 #[inline]
 fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
 /// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change. A
-/// thread that raises the next floor sees this change, or the lowering thread sees the raised
-/// floor.
+/// thread that raises the next floor sees this change, or this thread sees the raised floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

@@ -1,7 +1,7 @@
-//! Policies: which queue is served next.
+//! Policies choose the queue that is served next.
 //!
 //! `ready.rs` is the set from which a policy picks. `tiers.rs` has a set and a policy for each
-//! priority. It calls the policies, and catches their panics.
+//! priority, calls the policies, and catches their panics.
 
 pub(super) mod least;
 pub(super) mod ready;
@@ -24,12 +24,12 @@ use core::time::Duration;
 ///
 /// Several threads call a policy at once, even for the same queue, so a policy keeps its state in
 /// atomics, or under a lock. During [`opened`](Self::opened), the scheduler holds the lock under
-/// which it makes queues. During the other calls it holds no lock. Each priority has a policy of
-/// its own ([`Builder::policy`]).
+/// which it makes queues. During the other calls the scheduler holds no lock. Each priority has a
+/// policy of its own ([`Builder::policy`]).
 ///
-/// A policy only decides about order. If it chooses a queue that is not ready, or no queue, the
-/// scheduler serves the first ready queue. So a policy cannot lose a task or stop all service, but
-/// can starve a queue.
+/// A policy only decides about order. If a policy chooses a queue that is not ready, or no queue,
+/// the scheduler serves the first ready queue. So a policy cannot lose a task or stop all service,
+/// but can starve a queue.
 ///
 /// [`Builder::policy`]: super::Builder::policy
 ///
@@ -62,7 +62,7 @@ use core::time::Duration;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Policy: Send + Sync + 'static {
-    /// Returns the queue to serve next, or `None` if none is ready.
+    /// Returns the queue to serve next, or `None` if no queue is ready.
     ///
     /// `pick` may update the policy's state: for every returned pick the scheduler calls
     /// [`served`](Self::served), even if no task ran.
@@ -78,7 +78,7 @@ pub trait Policy: Send + Sync + 'static {
     }
 
     /// Is called before the queue in this slot gets a lower weight, or after it has got a higher
-    /// one. The policy can convert the queue's debt for past service.
+    /// weight. The policy can convert the queue's debt for past service.
     fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
         let _ = (slot, change, ready);
     }
@@ -104,8 +104,8 @@ pub trait Policy: Send + Sync + 'static {
     /// The first call for a pick has the pick's note. All other calls have a note of 0:
     ///
     /// - If a thread waits for a task and runs it itself, the service belongs to no pick.
-    /// - A pick has further calls if its tasks sleep in waits for forks. There is a call before
-    ///   each sleep. Each call has the service since the last one.
+    /// - If tasks of a pick sleep in waits for forks, there is a call before each sleep. Each call
+    ///   has the service since the last call.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }
@@ -135,7 +135,7 @@ impl Pick {
         Pick { slot, tasks: None, note: 0 }
     }
 
-    /// Limits the lease to one task. Otherwise tasks run until the quantum is over.
+    /// Limits the lease to one task. Without this limit, tasks run until the quantum is over.
     pub fn one_task(mut self) -> Self {
         self.tasks = Some(NonZeroUsize::MIN);
         self
@@ -147,7 +147,7 @@ impl Pick {
         self
     }
 
-    /// Returns the slot.
+    /// Returns the slot of the picked queue.
     #[must_use]
     pub fn slot(self) -> usize {
         self.slot
@@ -179,7 +179,7 @@ pub struct Reweighted {
     pub to: u64,
 }
 
-/// The service of one lease or a part of it, or of tasks that a waiting thread ran.
+/// The service of a lease or of a part of a lease, or of tasks that a waiting thread ran.
 ///
 /// # Examples
 ///
@@ -194,8 +194,8 @@ pub struct Reweighted {
 pub struct Service {
     /// The time for which the serving thread ran the queue's tasks.
     pub time: Duration,
-    /// How many tasks and forks ran. Cancelled tasks do not count. A task counts once more for each
-    /// sleep in a wait.
+    /// How many tasks and forks ran. Cancelled tasks do not count. Each sleep of a task in a wait
+    /// for forks counts as one more task.
     pub tasks: usize,
     /// The queue's weight at the end of this service.
     pub weight: u64,

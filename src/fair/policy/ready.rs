@@ -34,8 +34,8 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Sets the summary's bit even if it is set. So a thread that clears the bit later acquires
-    /// this write, and sees the new member.
+    /// Writes the summary's bit even if the bit is set already. So a thread that clears the bit
+    /// later acquires this write, and sees the new member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());
@@ -45,21 +45,21 @@ impl ReadySet {
     /// Removes a slot from the members.
     pub fn remove(&self, slot: usize) {
         let group = slot / GROUP;
-        // Relaxed: no data is read because of it.
+        // Relaxed: no thread reads other data because a bit is clear.
         let before = self.groups[group].fetch_and(!bit(slot % GROUP), Relaxed);
         if before & !bit(slot % GROUP) == 0 {
             self.tidy(group);
         }
     }
 
-    /// Clears the summary's bit of a group that was found without members. Sets it again if the
-    /// group has one by then.
+    /// Clears the summary's bit of a group that was found without members. Sets the bit again if
+    /// the group has a member by then.
     pub(crate) fn tidy(&self, group: usize) {
         let (word, bit) = (&self.summary[group / SUMMARY], bit(group % SUMMARY));
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
-            // Relaxed: the thread that set the member has published its earlier writes. This step
-            // continues that thread's release sequence.
+            // Relaxed: the thread that inserted the member has published its earlier writes by a
+            // release. This step continues that release sequence.
             word.fetch_or(bit, Relaxed);
         }
     }
@@ -67,8 +67,8 @@ impl ReadySet {
     /// Returns a word of the summary, whose bits are the groups that may have members.
     #[inline]
     pub(crate) fn summary(&self, at: usize) -> u64 {
-        // Relaxed: a caller that relies on this has fenced (`LOOK`), so a bit that the caller
-        // misses was set after that fence.
+        // Relaxed: a caller that must not miss a bit has fenced (`LOOK`), so a bit that it misses
+        // was set after that fence.
         self.summary[at].load(Relaxed)
     }
 
@@ -98,7 +98,7 @@ impl ReadySet {
         let summary = |word: usize| (word < SUMMARIES).then(|| self.summary(word));
         let mut word = first / SUMMARY;
         let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % SUMMARY)));
-        // `flat_map` would take twice as long.
+        // By hand, because `flat_map` takes twice as long.
         core::iter::from_fn(move || {
             loop {
                 if let Some(at) = rest.next() {

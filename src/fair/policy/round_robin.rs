@@ -25,7 +25,7 @@ use crate::sync::{AtomicUsize, Relaxed};
 /// ```
 #[derive(Debug, Default)]
 pub struct RoundRobin {
-    /// The slot after the one that was picked last.
+    /// The slot after the slot that was picked last.
     next: AtomicUsize,
 }
 

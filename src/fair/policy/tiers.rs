@@ -32,7 +32,8 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Priority {
-    /// Served if no other priority is ready, and at some of the picks that lower priorities share.
+    /// Served if no other priority is ready, and at some of the picks that the lower priorities
+    /// share.
     Lowest,
     /// Below the default.
     BelowNormal,
@@ -46,7 +47,7 @@ pub enum Priority {
 }
 
 const TIERS: usize = 5;
-/// While a higher tier is ready, every 64th pick goes to a lower one.
+/// While a higher tier is ready, one pick in this many goes to a lower tier.
 const FLOOR: usize = 64;
 
 impl Priority {
@@ -57,7 +58,6 @@ impl Priority {
 }
 
 pub(crate) struct Tier {
-    /// Its number; the highest priority has zero.
     pub(crate) rank: usize,
     pub(crate) set: ReadySet,
     /// Advises which queue to pick. If the policy panics, the tier goes on without this advice.
@@ -100,7 +100,7 @@ impl Tier {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// Tells the policy that its pick was not served, so that it takes the charge in advance back.
+    /// Tells the policy that its pick was not served, so that the policy takes its charge back.
     pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
@@ -129,7 +129,7 @@ pub(crate) struct Tiers {
     make: MakePolicy,
     panics: PanicHandler,
     used: AtomicUsize,
-    /// The number of picks, counted only once several tiers are used.
+    /// The number of picks since a second tier was first used.
     picks: AtomicUsize,
 }
 
@@ -140,11 +140,11 @@ impl Tiers {
         Tiers { tiers, reserves, make, panics, used, picks }
     }
 
-    /// Returns a tier. The first call for a tier makes it, with its policy.
+    /// Returns a tier. The first call for a tier makes the tier and its policy.
     #[inline]
     pub(crate) fn get(&self, tier: usize) -> &Tier {
         self.tiers[tier].get_or_make(|| {
-            self.used.fetch_add(1, Relaxed); // Relaxed: a hint
+            self.used.fetch_add(1, Relaxed);
             let (policy, panics) = ((self.make)(), self.panics.clone());
             Tier { rank: tier, set: ReadySet::empty(), policy, panics }
         })
@@ -169,7 +169,7 @@ impl Tiers {
     /// Picks the next queue to serve, and takes room for a lease of its tier. The caller releases
     /// that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
-        // Relaxed: no thread relies on which pick is the 64th.
+        // Relaxed, `used` and `picks`: no thread relies on which pick is the 64th.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);
             if pick % FLOOR == FLOOR - 1 {

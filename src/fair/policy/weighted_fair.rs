@@ -2,14 +2,16 @@
 //!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
-//! the long run. A queue's time is within one unit of the exact value. That is 4 µs of service at
-//! weight 2³², and part of the promise's ε.
+//! the long run. A queue's virtual time is within one unit of the exact value. One unit is 4 µs of
+//! service at weight 2³²; it is a part of the promise's ε.
 //!
 //! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
-//! and 2⁶² ahead of it: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
-//! 73 minutes times the weight; a longer lease is charged as one of that length. The lower bound
-//! keeps queues from falling more than half a turn behind. Such a queue would read as ahead, and
-//! starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
+//! and 2⁶² units ahead: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
+//! 73 minutes times the weight; a longer lease is charged as one of that length.
+//!
+//! The limit behind `now` keeps queues from falling more than half a turn behind. Such a queue
+//! would read as ahead, and starve
+//! (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -28,31 +30,31 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// weight 1.
 const MOST: u64 = 1 << 62;
 /// An age is 2 to this power units long. When an age begins, no queue stays more than two ages
-/// behind `now`. Until the next age `now` moves by less than one age, and the step into the next
-/// age is at most `MOST`. Together that is less than half a turn, so no queue that is behind reads
-/// as ahead.
+/// behind `now`. Until the next age `now` moves by less than one age, and then by at most `MOST`,
+/// which is four ages. So a queue is less than seven ages behind. Half a turn is eight ages, so no
+/// queue that is behind reads as ahead.
 const AGE: u32 = 60;
-/// The longest lease that is charged in advance: 2 to this power nanoseconds, or three days. The
-/// other 16 bits of a note's lower half hold the number of the queue.
+/// The longest lease that is charged in advance takes 2 to this power nanoseconds, or three days.
+/// The lower half of a note has this many bits for the charge, and 16 bits for the queue's number.
 const LONGEST: u32 = 48;
 
 /// Shares the time of the executor among the ready queues by weight. This is the default policy. It
 /// is start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged
 /// in advance.
 ///
-/// Each queue has a *virtual time*. The time for which the queue's tasks run, divided by the
-/// queue's weight, advances it. The ready queue with the least virtual time is served.
+/// Each queue has a *virtual time*. It advances by the time for which the queue's tasks run,
+/// divided by the queue's weight. The ready queue with the least virtual time is served.
 ///
 /// The length of a lease is not known when the lease begins. So the queue is then charged the mean
 /// of its last leases, and the charge is corrected when the lease ends. Without this charge, all
 /// threads would pick the same queue until its first lease ends.
 ///
-/// When a queue becomes ready, its virtual time is raised to the greatest one at which a lease has
-/// begun, if it is less. So an idle queue saves up no time. The scheduler's clock measures a task
-/// from its beginning to its end, whether the task computes or blocks.
+/// The *system time* is the greatest virtual time at which a lease has begun. A queue that becomes
+/// ready starts at the system time or later, so an idle queue saves up no time. The scheduler's
+/// clock measures a task from its beginning to its end, whether the task computes or blocks.
 ///
-/// A pick goes down a tree of minima. It reads at most 48 words, however many queues are ready, and
-/// some of them twice. A pick is lock-free. It begins again only if another thread has changed a
+/// A pick goes down a tree of minima. It reads at most 48 words, and some of them twice, however
+/// many queues are ready. A pick is lock-free. It begins again only if another thread has changed a
 /// word that the pick has read, or if the pick has corrected a minimum.
 ///
 /// # Examples
@@ -69,7 +71,7 @@ const LONGEST: u32 = 48;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct WeightedFair {
-    /// The greatest virtual time at which a served pick started.
+    /// The system time: the greatest virtual time at which a served pick started.
     now: AtomicU64,
     accounts: Box<[Once<Accounts>]>,
     least: Least,
@@ -80,14 +82,13 @@ struct Accounts {
     pasts: [Past; GROUP],
 }
 
-/// The history of a queue's leases.
 struct Past {
     /// Service below one unit, in units times weight.
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
-    /// The number of queues that the slot has had. If it has changed since a pick, the charge in
-    /// advance for that pick is not taken back: the slot has another queue.
+    /// The number of queues that the slot has had. If this number has changed since a pick, the
+    /// slot has another queue, and the charge for that pick is not taken back.
     number: AtomicU64,
 }
 
@@ -110,7 +111,7 @@ impl Accounts {
 }
 
 // Relaxed throughout: no word here publishes another. The ready set publishes the earlier charges
-// to a queue, so a thread that finds the queue there sees them.
+// to a queue, so a thread that finds the queue in the set sees them.
 impl WeightedFair {
     /// Returns a policy whose queues have had no service yet.
     #[must_use]
@@ -128,8 +129,7 @@ impl WeightedFair {
     }
 
     /// Raises the times and floors that are far behind, because a new age has begun. Otherwise the
-    /// time of a queue that is never ready would stay as it is. After half a turn it would read as
-    /// ahead.
+    /// time of a queue that is never ready would read as ahead after half a turn.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -160,11 +160,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // A pick may come between these steps, if the slot's previous queue has left the slot in
-        // the ready set. Because of their order, a pick that charges the new time has read the new
-        // estimate. A pick that has read the new number charges the new time. But if the processor
-        // reorders the accesses, one pick may charge the new queue the old estimate, and not take
-        // it back.
+        // A pick may come between these steps if the slot is still in the ready set. By this order,
+        // a pick that charges the new time has read the new estimate. A pick that has read the new
+        // number charges the new time. But if the processor reorders the accesses, one pick may
+        // charge the new queue the old estimate, and not take it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -173,8 +172,8 @@ impl Policy for WeightedFair {
     }
 
     /// Scales the queue's lead over `now` by the old weight over the new. The lead includes the
-    /// charges for leases under way. `served` takes those charges back at the later weight, so the
-    /// two cancel out.
+    /// charges for leases under way. `served` takes these charges back at the new weight, so the
+    /// two amounts cancel out.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -215,8 +214,8 @@ impl Policy for WeightedFair {
     }
 
     fn begins(&self, pick: Pick) {
-        // `pick` does not do this: an arriving queue must not start at the time of a queue that
-        // turned out to be empty.
+        // Not in `pick`: an arriving queue must not start at the time of a queue that turned out to
+        // be empty.
         let to = (pick.note() >> 64) as u64;
         if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
             self.bring_up(to);
@@ -241,8 +240,8 @@ impl Policy for WeightedFair {
         let now = self.now.load(Relaxed);
         let mut after = 0;
         let corrected = |time: u64| {
-            // The weight is read in each attempt. A change of weight also changes the time, so this
-            // exchange then fails.
+            // Read in each attempt: a change of the weight also changes the time, so that the
+            // attempt under way fails.
             let weight = ready.weight(pick.slot);
             let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
             let charged = charge(in_advance, weight);
@@ -262,7 +261,6 @@ impl Policy for WeightedFair {
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     let weight = weight.max(1);
     if nanos >> (63 - UNITS) == 0 {
-        // The faster division of 64 bits is enough below two hours.
         return ((nanos << UNITS) / weight, (nanos << UNITS) % weight);
     }
     let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight));
@@ -274,7 +272,7 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     let weight = weight.max(1);
     let (units, rest) = worth(nanos, weight);
     // A thread that sees a full unit takes that unit out. If two threads take out the same unit,
-    // the rest is below zero until the next unit fills it.
+    // `kept` is below zero until the next rests fill it.
     let filled = (kept.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
     if filled {
         kept.fetch_sub(weight, Relaxed);
@@ -282,7 +280,7 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// Returns the time of a queue that is ahead of `now` by `lead`, within the bounds.
+/// Returns the virtual time that is ahead of `now` by `lead`, after limiting `lead` to the bounds.
 fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
@@ -299,13 +297,14 @@ fn charged_by(pick: Pick) -> (u16, u64) {
     ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
 }
 
-/// Returns the charge in advance, in units. The charge is at least one, so that not all threads
-/// pick the same queue. For a task that was not picked, `nanos` is zero, and so is the charge.
+/// Returns the charge in advance, in units. A pick is charged at least one unit, so that not all
+/// threads pick the same queue. Without a pick, `nanos` is zero, and so is the charge.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
-/// Raises a virtual time that is less than `to`, and then returns its old value.
+/// Raises a virtual time that is less than `to`, and returns its old value. Otherwise returns
+/// `None`.
 fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
     time.fetch_update(Relaxed, Relaxed, raised).ok()

@@ -1,4 +1,4 @@
-//! References to queues: `LineRef` only refers to one, and `QueueHandle` keeps it open.
+//! References to queues: `LineRef` does not keep its queue open, and `QueueHandle` does.
 
 use crate::executor::Futures;
 use crate::fair::line::Line;
@@ -9,11 +9,11 @@ use crate::task::{CancelToken, ExecutorId, Flow, Limited};
 use core::panic::RefUnwindSafe;
 use core::ptr::NonNull;
 
-/// A reference to a line. Its queue may be closed, and the slot may get another queue.
+/// A reference to a line. The line's queue may be closed, and the slot may get another queue.
 #[derive(Clone)]
 pub(crate) struct LineRef {
     pub(crate) scheduler: Arc<Scheduler>,
-    /// The address is stored because to look the line up takes three loads for each task.
+    /// The line's address. To look the line up in the table would take three loads for each task.
     line: NonNull<Line>,
 }
 
@@ -47,8 +47,7 @@ pub(crate) struct QueueHandle {
     pub(crate) context: Option<Flow>,
 }
 
-// Panics of tasks, policies, clocks and executors are caught before they could leave shared state
-// half changed.
+// The scheduler catches panics before they could leave shared state half changed.
 impl RefUnwindSafe for QueueHandle {}
 
 impl Drop for QueueHandle {

@@ -166,8 +166,8 @@ impl Queue {
     }
 
     /// Sets the weight, which counts from the next pick on. The queue's debt for past service is
-    /// converted to the new weight. A lease that begins or ends during the call may be charged
-    /// wrongly, by at most its own service at the new weight.
+    /// converted to the new weight. If a lease begins or ends during the call, its charge may be
+    /// wrong by at most the lease's own service at the new weight.
     ///
     /// # Errors
     ///
@@ -253,8 +253,8 @@ impl Queue {
         was_paused
     }
 
-    /// Returns the token of the queue. The queue and its token are cancelled together. Handles of
-    /// tasks that this cancellation ends report the token's
+    /// Returns the token of the queue. The queue and its token are cancelled together. If this
+    /// cancellation ends a task, the task's handle reports the token's
     /// [reason](crate::task::JoinError::reason).
     ///
     /// # Examples
@@ -321,8 +321,8 @@ impl Executor for Queue {
         true
     }
 
-    /// Returns the token that is cancelled when the queue ends. The token's reason is the one that
-    /// the queue was cancelled with, or else the executor's.
+    /// Returns the token that is cancelled when the queue ends. The token's reason is the reason
+    /// for which the queue was cancelled, or else the executor's reason.
     fn end(&self) -> Option<CancelToken> {
         Some(end_of(self.scheduler(), self.line()))
     }

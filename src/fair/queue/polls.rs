@@ -13,7 +13,8 @@ use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, 
 use core::future::Future;
 
 impl Queue {
-    /// Spawns a future, which jobs of this queue poll, at first and again after wakes. See
+    /// Spawns a future, and returns the handle of its output. Jobs of this queue poll the future,
+    /// first when it is spawned and then after each wake. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
     /// The future counts as one task of the queue until it ends, and its polls are charged to the
@@ -66,7 +67,6 @@ impl Polling for Polls {
 
     fn accept(&self) -> Result<u64, Reason> {
         let line = self.line();
-        // A task of the queue may spawn into it after it was closed.
         let is_inside = || current::is_within(Some(self.id));
         match accept(&self.queue.scheduler, line, line.capacity(), is_inside) {
             Ok(()) => Ok(line.flight.arrive()),

@@ -13,9 +13,8 @@ use core::time::Duration;
 ///
 /// The numbers are read one after the other, and are exact while no task of the queue runs. A lease
 /// updates them at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue
-/// with a [capacity](crate::fair::QueueBuilder::capacity), the numbers of pending and ended tasks
-/// are updated before the handle of a task reports the task done. Only the panic of a task is
-/// counted later.
+/// with a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the
+/// task's handle reports the task done. Only the panic of a task is counted later.
 ///
 /// # Examples
 ///
@@ -56,8 +55,9 @@ pub struct QueueMetrics {
     pub cancelled: u64,
     /// Jobs whose task was run or cancelled through its handle before a server reached them.
     pub tombstones: u64,
-    /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. A task for
-    /// which another task of the same queue waits runs within the waiting task, and does not count.
+    /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. If a task
+    /// waits for another task of the same queue, the second runs within the first, and does not
+    /// count.
     pub inlined: u64,
     /// How many times the queue has polled its futures. Each future counts as one task.
     pub poll_count: u64,
@@ -95,10 +95,10 @@ pub struct QueueMetrics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Wait {
-    /// Half of the tasks waited at most this long. Like `p99`, this is too long by at most one part
-    /// in 32; waits below 32 ns count as 32 ns.
+    /// Half of the tasks waited at most this long. This time is too long by at most one part in 32;
+    /// waits below 32 ns count as 32 ns.
     pub median: Duration,
-    /// 99 of 100 tasks waited at most this long.
+    /// 99 of 100 tasks waited at most this long. The precision is that of `median`.
     pub p99: Duration,
     /// The longest wait of a task.
     pub longest: Duration,
@@ -151,10 +151,10 @@ impl Wait {
 
 /// The metrics of all queues of a scheduler, and figures of how fairly they were served.
 ///
-/// Fairness concerns only queues that always had something to do; other queues could not have taken
-/// more service. So the figures are about *backlogged* queues. A backlogged queue had tasks at the
-/// beginning and at the end. In between, it was never without work, at its limit or paused.
-/// [`since`](Self::since) returns the figures for the time between two reports.
+/// A queue without work could not have taken more service. So the figures of fairness are about
+/// *backlogged* queues. A backlogged queue had tasks at the beginning and at the end of the report.
+/// In between, it was never without work, at its limit or paused. [`since`](Self::since) returns
+/// the figures for the time between two reports.
 ///
 /// # Examples
 ///
@@ -177,7 +177,6 @@ impl Wait {
 pub struct Report {
     /// The queues that exist, by slot.
     pub queues: Vec<QueueMetrics>,
-    /// For each queue, whether it was backlogged.
     backlogged: Vec<bool>,
 }
 
@@ -189,10 +188,10 @@ impl Report {
         Report { queues, backlogged }
     }
 
-    /// Returns the changes since an earlier report. Numbers of one moment, such as `pending` and
-    /// `running`, are those of `self`. Waits, gaps and the longest lease still cover the whole
-    /// time. Queues that are not in `earlier` are left out. If `earlier` is from another scheduler,
-    /// all queues are left out.
+    /// Returns the changes since an earlier report. Numbers that describe a moment, such as
+    /// `pending` and `running`, are those of `self`. Waits, gaps and the longest lease still cover
+    /// the queue's whole life. Queues that are not in `earlier` are left out. If `earlier` is from
+    /// another scheduler, all queues are left out.
     ///
     /// # Examples
     ///

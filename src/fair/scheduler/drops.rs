@@ -1,5 +1,5 @@
-//! Drops queued tasks unrun. Each caller has a lease of the queue or a hold (`ends.rs`), so the
-//! queue is not over meanwhile.
+//! Drops queued tasks unrun. Each caller has a lease of the queue, or a hold (`ends.rs`), which
+//! keeps the queue from being over.
 
 use super::Scheduler;
 use crate::executor::PanicHandler;
@@ -14,9 +14,9 @@ pub(crate) fn end_task(line: &Line) -> Look {
     line.life.end_tasks(1)
 }
 
-/// Returns why the queue's jobs must be dropped, if the queue is cancelled or the executor has
-/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). So it sees the
-/// end, or the thread that ends the queue sees the job.
+/// Returns the cause for dropping the queue's jobs, if the queue is cancelled or the executor has
+/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). So the caller
+/// sees the end, or the thread that ends the queue sees the job.
 #[inline(always)]
 pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause> {
     if line.life.look().is_cancelled() {
@@ -28,7 +28,7 @@ pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause>
 /// Drops the queued tasks. Returns how many of them this call has ended.
 pub(crate) fn discard(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
     let mut dropped = 0;
-    // Forks stay, because the tasks that have forked them wait for them and run them.
+    // Only jobs: a fork stays, because its owner waits for it and runs it.
     while let Some(entry) = line.take_job() {
         dropped += usize::from(drop_job(panics, line, entry.job, by.clone()));
     }
@@ -50,7 +50,6 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
                 true
             }
         });
-        // The task counts as cancelled even if its destructor panics.
         let is_ours = dropped.unwrap_or(true);
         end_task(line);
         tell(if is_ours { &line.counters.cancelled } else { &line.counters.tombstones }, 1);
@@ -75,23 +74,24 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     panics.take(|| drop(job));
 }
 
-/// Sweeps a tombstone of a queue with a capacity. If the thread that ended the task has left the
-/// task in the count, takes it off.
+/// Sweeps a tombstone of a queue with a capacity. Takes the task off the queue's count, if the
+/// thread that ended the task has left it there.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);
         tell(&line.counters.tombstones, 1);
     } else {
-        line.litter.fetch_sub(1, Relaxed); // Relaxed: a statistic
+        line.litter.fetch_sub(1, Relaxed);
     }
 }
 
 /// Drops the queue's futures, because the queue was cancelled or the executor has ended. Returns
 /// how many of them this call has ended.
 pub(crate) fn end_futures(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
-    // A future whose job is queued is not among these. It ends when that job is dropped.
+    // A future whose first job is queued is in neither `flight` nor `living`. The drop of that job
+    // ends the future.
     let is_ended = |task: &&AnyTask| {
-        // A destructor or a waker may panic; the task has ended all the same.
+        // If a destructor or a waker panics, the task has still ended.
         let cancelled = panics.take(|| task.cancel(by.clone()));
         !matches!(cancelled, Some(Cancel::Requested | Cancel::Finished))
     };

@@ -43,12 +43,10 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     if look.is_over_now() {
         reclaim(scheduler, line);
     }
-    // This fence lies between the end of the lease and the reads of `quiet` and of the limit. A
-    // thread that lowers the limit, or waits until the queue is idle, writes first, then fences and
-    // looks at the leases. Either that thread sees that the lease has ended, or the thread that
-    // ends the lease sees the new limit or the waiting thread.
+    // A thread that lowers the limit, or waits until the queue is idle, writes first, then fences
+    // and looks at the leases. So that thread sees that this lease has ended, or the reads below
+    // see the new limit or the waiting thread.
     LOOK.fence();
-    // In a paused queue without leases, waiting threads remove the jobs of ended tasks.
     if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
@@ -62,11 +60,11 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Begins the end of a task on a thread that does not serve the queue. Afterwards the caller has a
-/// lease.
+/// Takes a task off the count, on a thread that does not serve the queue. Afterwards the caller has
+/// a hold.
 #[cold]
 pub(crate) fn begin_end(line: &Line) {
-    // The lease comes first: it keeps the queue from being over, as the task has done until now.
+    // First the hold, which keeps the queue from being over, as the task has done until now.
     line.life.begin_lease_anyway();
     end_task(line);
 }
@@ -90,8 +88,8 @@ fn tell_end(scheduler: &Scheduler, line: &Line) {
 }
 
 pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
-    // Relaxed: the token's lock orders this load. `tell_end` takes the lock after the end was
-    // noted.
+    // Relaxed, `is_ended`: the token's lock orders the load, since `tell_end` takes that lock after
+    // the end was noted.
     let has_ended = || scheduler.below.is_ended() || line.has_ended();
     line.end.token(has_ended, || reason_of(scheduler, line))
 }
@@ -103,29 +101,28 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 /// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
 /// task already may still begin it. The caller has a hold or a handle.
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
-    // This call may end the last task. Only the end of the last lease or hold notifies the threads
-    // that wait until the queue is idle, so this call takes a hold.
+    // This call takes a hold, because it may end the last task. Only the end of the last lease or
+    // hold notifies the threads that wait until the queue is idle.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // A thread that submits a poll sees the cancellation, or the canceller sees the poll.
+    // A thread that submits a poll sees the cancellation, or this thread sees the poll.
     LOOK.fence();
-    // The queued tasks go first. If the running tasks were told first, they would stop, and their
-    // threads would drop queued tasks without counting them here.
+    // First the queued tasks. If the running tasks learned of the cancellation first, they would
+    // stop, and their threads would drop queued tasks that the result then misses.
     let panics = &scheduler.below.panics;
     let dropped = discard(panics, line, line.cause());
     let dropped = dropped + end_futures(panics, line, line.cause());
-    line.is_cancelled.store(true, Relaxed); // Relaxed: tasks read no other data because of it
+    line.is_cancelled.store(true, Relaxed);
     tell_end(scheduler, line);
     changed(scheduler, line);
     end_lease(scheduler, line);
     dropped
 }
 
-/// Drops the queued tasks of all queues, because no thread will run them any more.
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // `cancel_each` ends leases, and each end may ask for a ticket. The executor refuses the
-    // ticket, and this function is called again on this thread. `CANCELLING` ends that recursion.
+    // ticket, so this function is called again on this thread. `CANCELLING` ends that recursion.
     // Tasks that are queued meanwhile are dropped by the second round of `cancel_each`, or by the
     // thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
@@ -137,9 +134,9 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
 
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
-    // A thread that pushes a task after the first round finds its queue out of the ready set, and
-    // looks after the task itself. While one member is taken out of the set, a leaving ticket may
-    // miss other members of the same group. So there is a second round, which drops their tasks.
+    // A thread that pushes a task after the first round finds the queue out of the ready set, and
+    // looks after the task itself. While the first round takes a queue out of the set, a leaving
+    // ticket may miss other queues of the same group. The second round drops the tasks of those.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -148,7 +145,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed: the second round ends the futures that the first round misses.
+                    // Relaxed, `is_ended`: if the first round misses the end, the second round ends
+                    // the futures.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
@@ -157,7 +155,7 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Closes the queue of the line, if there is one, and cancels or resumes it.
+/// Closes the queue of the line, if there is one, and cancels or resumes that queue.
 pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     if hold(scheduler, line, line.id()) {
         line.life.close();
@@ -177,9 +175,8 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     if line.life.let_go().is_over_now() {
         reclaim(scheduler, line);
     } else {
-        // The queue may have been paused until now, and may be ready. If another thread has made
-        // the queue over meanwhile, the slot may have another queue. `changed` does no harm to that
-        // one.
+        // The queue may have been paused until now, and may be ready. If the queue is over by now,
+        // the slot may have another queue, to which `changed` does no harm.
         changed(scheduler, line);
     }
 }
@@ -187,15 +184,13 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
 /// Frees the slot of a queue that is over. The caller's step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // If the queue is in the ready set, the next ticket takes it out. A thread that takes a member
-    // out may hide other members of the group, and has to look again. This thread leaves that to
-    // the ticket.
+    // The queue may stay in the ready set until the next ticket takes it out. A thread that takes a
+    // member out may hide other members of the group, and has to look again.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
-    // The remaining jobs are tombstones, whose references would keep the scheduler alive.
+    // The remaining jobs are tombstones, whose references would keep the scheduler alive. Dropping
+    // a tombstone may run a destructor of the user's, which may panic.
     while let Some(entry) = line.take_job() {
-        // Such a job may be the last reference to an executor of the user's, whose destructor may
-        // panic.
         scheduler.below.panics.take(|| drop(entry));
     }
     line.life.free();

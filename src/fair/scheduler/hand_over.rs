@@ -1,9 +1,9 @@
 //! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
 //!
-//! Only through this trait does a file of `fair` call files that build on it. The protocol is
-//! recursive. A thread that ends a lease may find the queue ready, and asks for a ticket. If the
-//! executor runs the ticket at once, that thread serves the queues. If the executor drops the
-//! ticket, that thread drops the tasks. Either way the thread ends leases again.
+//! `serving` builds on `scheduler`; only through this trait does `scheduler` call `serving`. The
+//! protocol is recursive. A thread that ends a lease may find the queue ready, and asks for a
+//! ticket. If the executor runs the ticket at once, that thread serves the queues. If the executor
+//! drops the ticket, that thread drops the tasks. Either way the thread ends leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -16,8 +16,8 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// The two outcomes of a ticket: the executor runs it, so that its thread serves, or drops it, so
-/// that the tasks are dropped.
+/// The two outcomes of a ticket. If the executor runs the ticket, the thread serves queues. If the
+/// executor drops the ticket, the queued tasks may be dropped too.
 pub(crate) trait HandOver {
     /// Serves queues until the quantum is over, then hands on to the next ticket. The caller has a
     /// ticket, which searches.
@@ -27,7 +27,6 @@ pub(crate) trait HandOver {
     fn cancel_all(this: &Arc<Self>);
 }
 
-/// A job of the executor that serves queues for a quantum.
 struct TicketJob(Option<Arc<Scheduler>>);
 
 impl TicketJob {
@@ -39,9 +38,8 @@ impl TicketJob {
     fn run(mut self) {
         if let Some(scheduler) = self.0.take() {
             if !leave_to_submitter(&scheduler.below) {
-                // A frame further up the stack may be submitting this very ticket.
-                // `beside_submissions` hides that frame from the tasks that run now, so that they
-                // may submit to this scheduler.
+                // A frame further up the stack may be submitting this very ticket. Without
+                // `beside_submissions`, the tasks that run now could not submit to this scheduler.
                 if is_submitting(&scheduler.below) {
                     scheduler.below.note_run_at_once();
                 }
@@ -55,9 +53,9 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // While a thread guards a ticket, `dropped` returns `false`, and the queued tasks are
-            // left to that thread. But if the executor is cancelled, the thread may be blocked, and
-            // wait for these very tasks.
+            // While a thread guards a ticket, `dropped` returns `false`, and that thread looks
+            // after the queued tasks. But if the executor is cancelled, that thread may be blocked,
+            // and wait for these very tasks.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -65,8 +63,6 @@ impl Drop for TicketJob {
     }
 }
 
-/// Returns whether the executor has no thread for the ticket: it is full, or is closed and only
-/// ends its accepted jobs.
 fn is_refusal(result: Result<(), Reason>) -> bool {
     matches!(result, Err(Reason::Full | Reason::Closed))
 }
@@ -78,9 +74,9 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. If the executor refuses the ticket, another thread runs the
-/// tasks that waited for it. This thread may hold locks that these tasks take, and may be in a
-/// destructor. So it runs none of them, unless no thread can be started.
+/// Submits a ticket if one is wanted. If the executor refuses the ticket, makes another thread
+/// serve the queues. The calling thread may hold locks that the queued tasks take, or may be in a
+/// destructor. So it serves only if no thread can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -90,12 +86,11 @@ pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     result
 }
 
-/// Makes another thread serve the queues if there is work and no ticket. The caller has taken a
-/// ticket off the count.
+/// Makes another thread serve the queues if there is work and no ticket. The caller's ticket has
+/// left the count.
 #[cold]
 fn stand_in(scheduler: &Arc<Scheduler>) {
-    // A submitter sees that the ticket is gone, or this thread sees the submitter's queue in the
-    // set.
+    // A submitter sees that the ticket is gone, or this thread sees that there is work.
     LOOK.fence();
     if scheduler.tickets.are_none() && scheduler.queues.tiers.has_some() {
         serve_elsewhere(scheduler);
@@ -103,10 +98,10 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
 }
 
 /// Starts a thread, which serves the queues unless the executor has room by then. If no thread can
-/// be started, this thread does the same. The caller has seen a queue in the ready set.
+/// be started, the calling thread acts in its place. The caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // If a started thread has not begun, it takes this lock later, and then sees the queue.
+    // A thread that was started and has not begun takes this lock later, and then sees the queue.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -116,8 +111,8 @@ fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. If the executor refuses it and no other is left, serves the
-/// queues on this thread.
+/// Submits a ticket if one is wanted. If the executor refuses it and no other ticket is left,
+/// serves the queues on this thread.
 fn come(scheduler: &Arc<Scheduler>) {
     *scheduler.is_one_coming.lock() = false;
     if scheduler.wants_ticket()
@@ -129,8 +124,8 @@ fn come(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. Tries a second time if the executor panics, because no other
-/// thread may look again for a long time. If the executor refuses the ticket, the caller looks for
+/// Submits a ticket if one is wanted. Tries a second time if the executor panics, because it could
+/// be long until another thread looks. If the executor refuses the ticket, the caller looks for
 /// work, because a submitter may have relied on the ticket.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
@@ -176,8 +171,6 @@ pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let submit = || below.executor.execute_last(TicketJob::job(scheduler));
     let (submitted, runs_here) = keep_off(below, || submit_ticket(below, submit));
     if runs_here {
-        // The executor has run the successor at once, and the successor has left its work to this
-        // ticket.
         tickets.handed_over();
         false
     } else if submitted == Some(Ok(())) {
@@ -186,7 +179,6 @@ pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
         }
         true
     } else {
-        // The executor refused the successor, and no other ticket may be left, so this one goes on.
         tickets.take_back();
         if below.is_cancelled() {
             HandOver::cancel_all(scheduler);
@@ -195,7 +187,7 @@ pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     }
 }
 
-/// The ticket of the serving thread, which steps aside while the thread blocks.
+/// The serving thread's ticket steps aside while the thread blocks.
 impl current::Ticket for Arc<Scheduler> {
     fn step_aside(&self) {
         self.tickets.step_aside();

@@ -6,8 +6,8 @@ use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::Arc;
 
-/// Calls `push`, which puts work into a queue, and then fences. A server that stops sees the work
-/// when it looks again, or the caller sees that the server has stopped (`LOOK`).
+/// Calls `push`, which puts work into a queue, and then fences (`LOOK`). A server that stops sees
+/// the work when it looks again, or the caller sees that the server has stopped.
 #[inline(always)]
 pub(crate) fn put(push: impl FnOnce()) {
     push();
@@ -24,21 +24,19 @@ pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
             ensure_ticket(scheduler);
         }
     } else if scheduler.below.is_ended() {
-        // Relaxed: the caller's fence orders this load. The executor has no ticket, so no other
-        // thread would drop the tasks.
+        // Relaxed, `is_ended`: the caller has fenced. An executor that has ended has no ticket, so
+        // no other thread would drop the tasks.
         HandOver::cancel_all(scheduler);
     }
 }
 
-/// Asks the executor for its parallelism. Returns whether the tier has room now.
 #[cold]
 fn has_grown_for(scheduler: &Scheduler, tier: usize) -> bool {
     scheduler.refresh_most_tickets();
     scheduler.queues.tiers.reserves.has_room(tier)
 }
 
-/// Makes sure that a queue is served after the caller has changed its settings to permit more
-/// tasks.
+/// Makes sure that a queue is served after the caller has changed the queue to permit more tasks.
 pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     LOOK.fence();
     place_is_free(scheduler, line);

@@ -1,13 +1,13 @@
 //! The scheduler itself, below the handles of its queues.
 //!
-//! Each of these files calls only those above it in the table. `hand_over.rs` has the one
-//! exception.
+//! Each of these files calls only files above it in the table. The one exception is the trait
+//! `HandOver` in `hand_over.rs`.
 //!
 //! | | |
 //! |---|---|
 //! | `queues.rs` | where queues are, and how they get into the ready set and out of it |
 //! | `submitting.rs` | a thread records which tickets it is submitting |
-//! | `hand_over.rs` | tickets go to the executor; another thread serves if it refuses them |
+//! | `hand_over.rs` | tickets go to the executor; if it refuses them, another thread serves |
 //! | `look.rs` | a queue that may have become ready is served |
 //! | `submit.rs` | a queue accepts a task |
 //! | `drops.rs` | a queued task is dropped |

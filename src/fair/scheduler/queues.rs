@@ -34,8 +34,8 @@ impl Queues {
         self.table.iter().map(|it| it.life.look().tasks()).sum()
     }
 
-    /// Adds a ready queue to the ready set, unless it is a member. Returns whether it is a member
-    /// now.
+    /// Adds a ready queue to the ready set, unless it is a member already. Returns whether the
+    /// queue is a member now.
     #[inline]
     pub(crate) fn is_shown(&self, line: &Line) -> bool {
         self.tiers.get(line.tier()).set.contains(line.slot) || self.show(line)
@@ -47,14 +47,14 @@ impl Queues {
             return false;
         }
         add(&line.counters.arrivals, 1);
-        line.counters.waits_since.store(self.now_if_timed(), Relaxed); // Relaxed: a statistic
+        line.counters.waits_since.store(self.now_if_timed(), Relaxed);
         self.tiers.get(line.tier()).insert(line.slot, &self.table);
         LOOK.fence();
         true
     }
 
-    /// Takes a queue that has no place for a lease out of the ready set. Adds it again if it is
-    /// ready by then.
+    /// Takes a queue that has no place for a lease out of the ready set. Adds the queue again if
+    /// the queue is ready by then.
     pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.show(line);
@@ -65,7 +65,7 @@ impl Queues {
     /// complete. The caller has a lease.
     ///
     /// This takes a task instead of asking whether there is one, because the answer would count
-    /// incomplete pushes. The caller could wait for such a push for ever.
+    /// incomplete pushes. The caller could wait for ever for an incomplete push.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -79,16 +79,16 @@ impl Queues {
         LOOK.fence();
     }
 
-    /// Tells the policy about service outside of a ticket's lease, or about service so far, before
-    /// the serving thread sleeps.
+    /// Tells the policy about service outside of a ticket's lease, or about a frame's service so
+    /// far, before the serving thread sleeps.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
     /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
-    /// steps the higher of the weights is in force. So a pick or a lease in between is charged
-    /// wrongly by at most its own charge at the new weight. With the lower weight in force, that
-    /// error could be larger by the ratio of the two weights.
+    /// steps the higher of the weights is in force. So the charge for a pick or a lease in between
+    /// is wrong by at most that charge at the new weight. With the lower weight in force, the error
+    /// could be larger by the ratio of the two weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {
@@ -101,8 +101,8 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // Another thread may have set the weight meanwhile. Then the two calls together report the
-        // change from that weight to `to`.
+        // Another thread may have set a third weight meanwhile. Then the two calls together report
+        // the change from that weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

@@ -1,5 +1,6 @@
 //! Waits until no task is pending. `end_lease` notifies the waiting threads. No ticket serves a
-//! paused queue, so `sweep_is_due` notifies them too, and they sweep it (`line/sweeps.rs`).
+//! paused queue, so its waiting threads sweep it (`line/sweeps.rs`), and `sweep_is_due` notifies
+//! them too.
 
 use super::Scheduler;
 use super::drops::sweep_job;
@@ -23,7 +24,7 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
         swept.into_iter().for_each(|entry| sweep_job(panics, line, entry.job));
         end_lease(scheduler, line);
         if is_pushing {
-            // Perhaps the only job is still being pushed: lets the pushing thread go on.
+            // Perhaps the only job is still being pushed. This lets the pushing thread go on.
             give_way();
         }
     }
@@ -32,9 +33,8 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 /// Wakes the threads that wait until a paused queue is idle, so that they sweep it. The caller has
 /// paused the queue, or has left the job of an ended task in it.
 pub(crate) fn sweep_is_due(line: &Line) {
-    // Of two threads that pause the queue, leave a job or begin to wait, one sees the other.
+    // If two threads pause the queue, leave a job or begin to wait, at least one sees the other.
     LOOK.fence();
-    // If the queue may not be swept, the end of the last lease, or the next pause, wakes them.
     if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
             quiet.notify_all();
@@ -52,8 +52,8 @@ pub(crate) fn wait_until_quiet(
     if line.is_idle() {
         return Ok(false);
     }
-    // Preparing to wait has a fence, so the thread that ends the last lease sees `quiet`, or this
-    // thread sees that the lease has ended.
+    // `wait_until` fences before it looks. So the thread that ends the last lease sees `quiet`, or
+    // this thread sees that the lease has ended.
     match line.quiet().wait_until(deadline, || is_quiet(scheduler, line)) {
         true => Ok(true),
         false => Err(ShutdownError::StillRunning),

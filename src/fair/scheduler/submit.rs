@@ -12,8 +12,8 @@ use crate::fair::line::{Line, QueuedJob};
 use crate::sync::Arc;
 use crate::task::{Job, current};
 
-/// Accepts a job for a queue, or hands it back. The caller has a handle to the queue, or runs a
-/// task of it.
+/// Accepts a job for a queue, or hands the job back. The caller has a handle of the queue, or runs
+/// a task of the queue.
 #[inline]
 pub(crate) fn submit(
     scheduler: &Arc<Scheduler>,
@@ -48,8 +48,8 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // If the executor refuses this ticket, the task can still be refused, because it is not
-            // counted yet.
+            // Before the task is counted: if the executor refuses the ticket, the task can still be
+            // refused.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }
@@ -68,13 +68,13 @@ fn push(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     look_after(scheduler, line);
 }
 
-/// Puts a job that polls a future into its queue, which already counts the future.
+/// Puts a job that polls a future into the queue, which already counts the future.
 pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
     let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
     if is_care_wanted && scheduler.tickets.are_none() {
-        // A paused queue needs the ticket, too: an executor that has ended refuses it, and the
-        // refusal drops the job.
+        // Even for a paused queue: an executor that has ended refuses the ticket, and the refusal
+        // drops the job.
         let _ = hand_over_one(scheduler);
     }
     look_after(scheduler, line);

@@ -1,5 +1,5 @@
 //! Records which tickets this thread is submitting. An executor may run or drop a ticket within the
-//! call that submits it. By these records the ticket knows that this is so.
+//! call that submits the ticket. The records show whether a ticket is within such a call.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;
@@ -16,7 +16,8 @@ enum Handing {
     RunsHere,
 }
 
-/// A frame in which this thread submits a ticket to `below`, and the next outer such frame.
+/// A frame in which this thread submits a ticket to `below`. `outer` is the next such frame up the
+/// stack.
 struct Submitting {
     below: *const Below,
     outer: *const Submitting,
@@ -32,7 +33,7 @@ per_thread! {
 }
 
 /// Submits a ticket. If the executor refuses the ticket, drops the ticket and returns the reason.
-/// Returns `None` if the executor panics: the ticket may still run later.
+/// Returns `None` if the executor panics; the ticket might still run later.
 pub(crate) fn submit_ticket(
     below: &Below,
     submit: impl FnOnce() -> Result<(), Rejected>,
@@ -73,7 +74,6 @@ pub(crate) fn beside_submissions(f: impl FnOnce()) {
 /// and whether the executor has run the ticket all the same. Such a ticket has [left its
 /// work](leave_to_submitter) to the caller.
 pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool) {
-    // An outer frame on this stack may be submitting a ticket too, so the state is restored.
     let outer = HANDING.try_with(|it| it.replace(Handing::Submits(below)));
     let submitted = submit();
     let outer = outer.unwrap_or(Handing::Nothing);
@@ -82,7 +82,7 @@ pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool
 }
 
 /// Returns whether a ticket that runs now leaves its work to a frame of [`keep_off`] further up the
-/// stack. Serving here would nest one level deeper for each quantum.
+/// stack. If the ticket served queues here, the stack would grow with each quantum.
 pub(crate) fn leave_to_submitter(below: &Below) -> bool {
     let is_here = |it: &Cell<Handing>| match it.get() {
         Handing::Submits(to) if ptr::eq(to, below) => {

@@ -31,14 +31,14 @@ pub(crate) unsafe fn offer(
     if scheduler.queues.is_shown(line) && scheduler.queues.tiers.reserves.has_room(line.tier()) {
         send_another(scheduler);
     }
-    // SAFETY: I7 — the latch is further up this stack, or up that of a thread that waits for this
-    // one.
+    // SAFETY: I7 — the latch is further up this stack, or on the stack of a thread that waits for
+    // this thread.
     unsafe { latch.as_ref() }.into_iter().for_each(Latch::stir);
     shard
 }
 
 /// Waits at a latch of the caller's. Runs the forks that come of the latch (`line/fork.rs`), and
-/// sleeps while there are none.
+/// sleeps while there is no such fork.
 #[cold]
 pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
     let Some(forks) = line.forks.get() else { return };
@@ -60,8 +60,8 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     }
 }
 
-/// The context of a closure on a stack. It may be dropped during a panic, so a panic of its own
-/// destructor is caught.
+/// The context of a closure on a stack. The context may be dropped during a panic, so a panic of
+/// the context's destructor is caught.
 pub(crate) struct HalfContext(Option<Captured>);
 
 impl HalfContext {

@@ -21,32 +21,31 @@ pub(crate) struct Serving {
     home: Option<ExecutorId>,
     /// The time at which the frame began, in nanoseconds.
     start: u64,
-    /// The nanoseconds of the frame in which the thread did not serve the queue. It then ran tasks
-    /// of other queues, or slept while other threads ran the queue's forks.
+    /// The nanoseconds of the frame in which the thread did not serve the queue. In this time the
+    /// thread ran tasks of other queues, or slept while other threads ran the queue's forks.
     away: Cell<u64>,
-    /// The service for which the policy has charged the queue already.
+    /// The service for which the policy has charged the queue already, in nanoseconds.
     charged: Cell<u64>,
-    /// The pick for the next call of `Policy::served`: at first the one that began the frame, then
-    /// one without a note.
+    /// The pick for the next call of `Policy::served`: at first the pick that began the frame, then
+    /// a pick without a note.
     pick: Cell<Pick>,
-    /// How many *strangers* ran on this thread when the frame began: jobs unrelated to the task
-    /// below them on the stack.
+    /// How many *strangers* were on this thread's stack when the frame began. A stranger is a job
+    /// that is unrelated to the task below it on the stack.
     strangers: usize,
     pub(crate) owner: Owner,
-    /// A handle of the queue, once the task has asked for one. `None` if the user has none left.
+    /// A handle of the queue, once the task has asked for one. `None` if no handle was left.
     pub(crate) queue: OnceCell<Option<Queue>>,
 }
 
 pub(crate) struct Charge {
     /// The whole service, in nanoseconds.
     pub(crate) nanos: u64,
-    /// The service that the policy does not know of.
+    /// The service that the policy does not know of yet, in nanoseconds.
     pub(crate) left: u64,
     pub(crate) pick: Pick,
 }
 
 per_thread! {
-    /// The innermost frame of this thread; null if there is none.
     static SERVING: Cell<*const Serving> = Cell::new(ptr::null());
 }
 
@@ -58,7 +57,7 @@ impl Serving {
         SERVING.try_with(|it| unsafe { it.get().as_ref() }).unwrap_or(None)
     }
 
-    /// Returns the slot of the queue whose task this thread runs, if the queue is one of these.
+    /// Returns the slot of the queue whose task this thread runs, if the queue is one of `queues`.
     pub(crate) fn slot_in(queues: &Queues) -> Option<usize> {
         Serving::innermost().filter(|it| ptr::eq(it.queues, queues)).map(|it| it.slot)
     }
@@ -88,7 +87,6 @@ impl Serving {
         self.queue.get_or_init(find).as_ref()
     }
 
-    /// Returns for how much of the frame this thread has not served the queue, in nanoseconds.
     pub(crate) fn away(&self) -> u64 {
         self.away.get()
     }
@@ -98,7 +96,7 @@ impl Serving {
     }
 
     /// Charges the queue for its service up to `now`, before this thread sleeps. Otherwise the
-    /// policy would not know of this service until the wait is over.
+    /// policy would learn of this service only after the wait.
     pub(crate) fn settle(&self, queues: &Queues, line: &Line, now: u64) {
         let nanos = now.saturating_sub(self.start).saturating_sub(self.away.get());
         let left = nanos.saturating_sub(self.charged.get());
@@ -110,7 +108,7 @@ impl Serving {
 }
 
 /// Runs `f` as a server of this queue, and returns the service to charge. `f` returns the time at
-/// which it ends.
+/// which `f` ends.
 pub(crate) fn serving(
     scheduler: &Scheduler,
     line: &Line,
@@ -146,7 +144,7 @@ pub(crate) fn charging(
         queue: OnceCell::new(),
     };
     let outer = SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null());
-    // Restores the outer frame even if a destructor or a waker panics.
+    // A `Finally`, because a destructor or a waker in `f` may panic.
     let back = Finally(|| _ = SERVING.try_with(|it| it.set(outer)));
     let end = f();
     drop(back);
@@ -155,12 +153,12 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // If this scheduler runs over the outer frame's queue, this work is also that queue's work.
-        // If not, the outer queue was not served meanwhile.
+        // If this scheduler runs over the outer frame's queue, this frame's service is also service
+        // of that queue. If not, the outer queue was not served meanwhile.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {
-        // This may be the last handle, and its drop runs destructors of the user's.
+        // This may be the last handle, whose drop runs destructors of the user's.
         scheduler.below.panics.take(|| drop(queue));
     }
     let nanos = whole.saturating_sub(away);

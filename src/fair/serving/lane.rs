@@ -1,7 +1,7 @@
 //! The lane of a lease, in which futures that have woken themselves wait for their next poll.
 //!
-//! The lease runs them by turns with the jobs of the injector, so neither kind waits for all of the
-//! other kind. While the lease runs a job, the futures in its lane can be stolen.
+//! The lease takes turns between its lane and the injector, so that neither starves. While the
+//! lease runs a job, other servers can steal the futures in its lane.
 
 use crate::deque::Worker;
 use crate::fair::LOOK;
@@ -17,10 +17,9 @@ use crate::task::{AnyTask, Job};
 pub(crate) struct Lane<'a> {
     scheduler: &'a Arc<Scheduler>,
     line: &'a Line,
-    /// The lane, once the lease has needed one.
     own: Option<Worker<AnyTask>>,
-    /// Whether the lease may have a lane. A lease of one task has none. A scheduler that measures
-    /// waits uses the injector, where it notes the time of each push.
+    /// Whether the lease may have a lane. A lease of one task has no lane. A scheduler that
+    /// measures waits uses the injector, where it notes the time of each push.
     is_allowed: bool,
     is_own_turn: bool,
 }
@@ -33,8 +32,8 @@ impl<'a> Lane<'a> {
         Lane { scheduler, line, own, is_allowed, is_own_turn: false }
     }
 
-    /// Returns whether this task goes into the lane if it yields. In an ordered queue no task does:
-    /// the queue runs its jobs in the order of its injector.
+    /// Returns whether this task goes into the lane if it yields. In an ordered queue (with a limit
+    /// of 1) no task does, because such a queue runs its jobs in the order of its injector.
     #[inline(always)]
     pub(crate) fn is_for(&self, task: &AnyTask) -> bool {
         task.may_yield() && self.is_allowed && self.line.limit() > 1
@@ -61,8 +60,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Takes the oldest future of the lane. Takes none while the queue has a fork. While the
-    /// injector has a job, takes one only at every second call.
+    /// Takes the oldest future of the lane. Takes no future while the queue has a fork. While the
+    /// injector has a job, takes a future only at every second call.
     #[inline(always)]
     pub(crate) fn next_yielded(&mut self) -> Option<AnyTask> {
         let own = self.own.as_ref()?;
@@ -98,7 +97,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Drops the queue's jobs if [`cause_to_drop`] says so. The caller has fenced for it.
+    /// Drops the queue's jobs if [`cause_to_drop`] says so. The caller has fenced (`LOOK`).
     #[inline(always)]
     fn drop_if_over(&self) {
         if let Some(cause) = cause_to_drop(self.scheduler, self.line) {

@@ -22,8 +22,8 @@ use core::mem;
 use core::time::Duration;
 
 /// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. An
-/// update for each task would move the life word back and forth between threads that spawn and
-/// threads that serve.
+/// update for each task would move the life word's cache line back and forth between spawning and
+/// serving threads.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
 /// With less capacity than this, a queue's count is updated after each task, because a thread may
@@ -31,7 +31,7 @@ const TOLD_AFTER_NANOS: u64 = 10_000;
 const ROOMY: u64 = 1024;
 /// A lease reads the clock after each task, and after this many jobs that did not run.
 const SWEEP: u64 = 32;
-/// A clock that goes back by more than this many nanoseconds has begun anew.
+/// A clock that goes back by more than this many nanoseconds was reset.
 const ANEW: u64 = 1_000_000;
 
 pub(crate) struct Lease<'a> {
@@ -45,11 +45,10 @@ pub(crate) struct Lease<'a> {
 pub(crate) struct Progress {
     /// The time at which the lease began, in nanoseconds.
     start: u64,
-    /// The last reading of the clock.
     now: u64,
     /// How many tasks have run since the lease began.
     pub(crate) tasks: usize,
-    /// The time of the last update.
+    /// The time of the last update of the counters.
     told: u64,
     away: u64,
     /// How many ended tasks are still in the queue's count.
@@ -70,8 +69,8 @@ impl Progress {
     }
 
     /// Advances to a new reading of the clock. Ignores a reading that is earlier by at most
-    /// [`ANEW`]. If the reading is still earlier, the clock was reset, and the lease begins anew at
-    /// that reading.
+    /// [`ANEW`]. A reading that is earlier by more shows that the clock was reset, so the lease
+    /// begins anew at that reading.
     fn has_come_to(&mut self, now: u64) {
         if now >= self.now {
             self.now = now;
@@ -84,7 +83,8 @@ impl Progress {
         self.ended >= TOLD_AFTER || self.now - self.told >= TOLD_AFTER_NANOS
     }
 
-    /// Counts a job, and reads the clock if it has run.
+    /// Counts a job. Reads the clock if the job has run, and after each [`SWEEP`] jobs that did not
+    /// run.
     #[inline(always)]
     fn has_tried(&mut self, scheduler: &Scheduler, has_run: bool) {
         if has_run {
@@ -98,8 +98,7 @@ impl Progress {
     }
 
     /// Adds the sums since the last update to the queue's counters, and returns the queue's state.
-    /// A thread that waits until the queue is idle waits for the end of the lease, and so sees the
-    /// sums.
+    /// A thread that waits until the queue is idle waits for the lease's end, so it sees the sums.
     fn tell(&mut self, line: &Line) -> Look {
         let counters = &line.counters;
         let away = Serving::of(line).map_or(self.away, Serving::away);
@@ -134,7 +133,7 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
         serving(scheduler, line, start, pick, Some(scheduler), || {
             let is_dry = run_tasks(scheduler, line, tier, pick, first, &mut progress);
             if queues.is_timed && !is_dry {
-                line.counters.waits_since.store(progress.now.max(1), Relaxed); // Relaxed: a statistic
+                line.counters.waits_since.store(progress.now.max(1), Relaxed);
             }
             progress.now
         });
@@ -143,8 +142,7 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // The room is freed before the fence in `end_lease`; this ticket looks for work after the
-    // fence.
+    // Before the fence in `end_lease`, for the reason given in `below/reserve.rs`.
     queues.tiers.reserves.release(tier.rank);
     end_lease(scheduler, line);
     progress.now
@@ -193,8 +191,8 @@ fn run_tasks(
 }
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
-/// lease. Returns whether `task` has run here. Returns `None` if the queue was paused or above its
-/// limit before that.
+/// lease. Returns whether `task` has run here. Returns `None` if the queue was paused, or above its
+/// limit, before `task` was reached.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -206,8 +204,7 @@ pub(crate) fn run_up_to(
         if look.is_paused() || look.leases() > line.limit() {
             return None;
         }
-        // Leaves forks to the task that has forked them, because the waiting thread may hold locks
-        // that they take.
+        // Jobs and no forks: this thread may hold locks that a fork takes.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
         run_entry(scheduler, line, entry, progress, None);
@@ -219,7 +216,7 @@ pub(crate) fn run_up_to(
     Some(false)
 }
 
-#[inline(always)] // By value: an entry is five words.
+#[inline(always)] // takes an entry of five words by value
 fn run_entry(
     scheduler: &Scheduler,
     line: &Line,
@@ -244,8 +241,6 @@ fn run_job(
     lane: Option<&mut Lane<'_>>,
 ) {
     let panics = &scheduler.below.panics;
-    // Relaxed: the canceller drops the jobs that it finds in the queue, and the thread of the lease
-    // drops the jobs that it takes.
     let has_run = if job.is_half() {
         // A fork runs even in a cancelled queue, because its task waits for it.
         job.run();
@@ -258,7 +253,7 @@ fn run_job(
         false
     } else if job.task().is_some_and(AnyTask::is_counted) {
         let lane = lane.filter(|it| job.task().is_some_and(|task| it.is_for(task)));
-        // This ends the job. If the job were dropped after the poll, its drop would drop the
+        // This consumes the job. If the job were dropped after the poll, that would drop the
         // future.
         let Ok(task) = job.into_task() else { return };
         run_counted(panics, line, task, progress, lane)
@@ -280,8 +275,8 @@ fn run_job(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Polls a future from the lease's lane, without making a job of it. A job's words would be stored
-/// one by one and then loaded in pairs, and these loads wait for the stores.
+/// Polls a future from the lease's lane, without making a job of it. A job would be stored and at
+/// once loaded, with the cost that `Line::take` describes.
 #[inline(always)]
 fn run_yielded(
     scheduler: &Scheduler,
@@ -291,7 +286,6 @@ fn run_yielded(
     lane: &mut Lane<'_>,
 ) {
     let panics = &scheduler.below.panics;
-    // Relaxed: as in `run_job`.
     let has_run = if line.is_cancelled.load(Relaxed) {
         drop_job(panics, line, Job::of_task(task), line.cause());
         false
@@ -336,7 +330,6 @@ fn run_counted(
             return true;
         }
         (Ok(polled), _) => {
-            // A panic that the handle reports counts as a completed task.
             tell(&counters.completed, u64::from(has_panicked));
             polled != Polled::Nothing
         }
@@ -358,10 +351,10 @@ fn run_counted(
     has_run
 }
 
-/// Notes how long the queue was not served, because its service begins again.
+/// Notes how long the queue was not served, now that a lease begins.
 fn note_gap(queues: &Queues, line: &Line, now: u64) {
     if queues.is_timed {
-        let since = line.counters.waits_since.swap(0, Relaxed); // Relaxed: a statistic
+        let since = line.counters.waits_since.swap(0, Relaxed);
         raise(&line.counters.gap, if since == 0 { 0 } else { now.saturating_sub(since) });
     }
 }

@@ -86,7 +86,7 @@ impl Gate for Pass {
 
     fn ends(&self, how: Ended, has_job: bool) {
         let (line, counters) = (self.0.line(), &self.0.line().counters);
-        line.litter.fetch_add(usize::from(has_job), Relaxed); // Relaxed: a statistic
+        line.litter.fetch_add(usize::from(has_job), Relaxed);
         begin_end(line);
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
@@ -100,7 +100,7 @@ impl Gate for Pass {
     }
 
     fn is_littered(&self) -> bool {
-        self.0.line().litter.load(Relaxed) >= MOST_LITTER // Relaxed: a statistic
+        self.0.line().litter.load(Relaxed) >= MOST_LITTER
     }
 
     fn watch(&self, waker: Waker) -> usize {
@@ -112,9 +112,8 @@ impl Gate for Pass {
     }
 }
 
-/// Runs the task, unless another thread has claimed it. If a destructor panics, the scheduler's
-/// panic handler gets the panic, and the waiting thread goes on. Returns whether the task has run
-/// here.
+/// Runs the task, unless another thread has claimed it. Returns whether the task has run here. If a
+/// destructor panics, the scheduler's panic handler gets the panic.
 fn run(scheduler: &Scheduler, task: &AnyTask) -> bool {
     scheduler.below.panics.take(|| task.run()).unwrap_or(true)
 }

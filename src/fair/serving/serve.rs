@@ -1,5 +1,5 @@
-//! A ticket's turn: its thread serves queues for a quantum, then hands on to the next ticket. The
-//! executor calls this when it runs a ticket.
+//! A ticket's turn: its thread serves queues for a quantum, then hands on to the next ticket. A
+//! ticket that the executor runs calls `serve`.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
@@ -29,23 +29,22 @@ impl HandOver for Scheduler {
                 call_for_help(this, &lease);
             }
             now = run(this, lease, now);
-            // If the clock has begun anew, `now` is before `began`.
+            // If the clock was reset, `now` is before `began`.
             began = began.min(now);
             if now.saturating_sub(began) < this.quantum {
                 this.tickets.search_again();
                 continue;
             }
-            // Lets the executor run its other jobs. During these, this ticket counts as running and
-            // not as searching, so that a thread that makes work visible submits another ticket.
+            // The executor may run its other jobs here. This ticket does not count as searching
+            // meanwhile, so a thread that makes work visible submits another ticket.
             this.below.panics.take(|| this.below.executor.yield_now());
-            // The executor may have fewer threads than before.
             if this.tickets.retire(this.refresh_most_tickets()) {
                 return;
             }
             if hand_on(this) {
                 return;
             }
-            // No queue is charged for the executor's other jobs.
+            // So no queue is charged for the executor's other jobs.
             now = this.queues.clock.nanos();
             began = now;
         }
@@ -90,8 +89,8 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         if is_begun {
             end_lease(scheduler, line);
             // An incomplete push makes its queue look ready. If this lease had the last place,
-            // `end_lease` has shown the queue again. So this thread lets the producer run before it
-            // picks.
+            // `end_lease` has added the queue to the ready set again. Before this thread picks the
+            // queue once more, it lets the producer run.
             give_way();
         }
     }

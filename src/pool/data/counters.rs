@@ -1,10 +1,10 @@
-//! Counters of one worker's work.
+//! Counters of one worker's work. Only that worker writes them. Statistics need no ordering, so all
+//! accesses are `Relaxed`.
 
 use crate::sync::{AtomicU64, Relaxed};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
-/// One worker's counters, written by it alone.
 #[derive(Default)]
 pub(crate) struct Counters(CachePadded<Fields>);
 
@@ -18,10 +18,10 @@ struct Fields {
     busy_nanos: AtomicU64,
 }
 
-/// Adds to a counter. A load and a store suffice, since no other thread writes.
+/// Adds to a counter. A load and a store suffice, since only one thread writes the counter.
 #[inline]
 fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed); // Relaxed: a statistic
+    counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
 impl Counters {
@@ -31,7 +31,7 @@ impl Counters {
     }
 
     pub(crate) fn runs(&self) -> u64 {
-        self.0.runs.load(Relaxed) // Relaxed: only this thread writes it
+        self.0.runs.load(Relaxed)
     }
 
     pub(crate) fn stole(&self, jobs: usize) {
@@ -87,7 +87,6 @@ pub struct WorkerMetrics {
 
 impl WorkerMetrics {
     pub(crate) fn add(&mut self, Counters(fields): &Counters) {
-        // Relaxed, all: statistics.
         self.tasks_run += fields.runs.load(Relaxed);
         self.park_count += fields.parks.load(Relaxed);
         self.noop_count += fields.noops.load(Relaxed);

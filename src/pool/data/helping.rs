@@ -3,7 +3,7 @@
 //! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
 //! waits. The worker that runs it is the *server*. While a service runs, the items that it spawns
 //! go to the end of the server's deque, and no other items do. So these items lie at or above the
-//! index at which the deque ended when the service began.
+//! index that was the deque's end when the service began.
 //!
 //! A worker that waits is a *helper*. It may take these items while the service is open:
 //!
@@ -26,9 +26,9 @@
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
 //! the thief for which its thief waits. Each service names two waits. The first is the wait that
 //! the service ends: the wait for its half or scope. That half or scope was made in an outer
-//! service. The second is the wait that the outer service ends: the inner service is *within* that
-//! wait. So a helper finds all jobs that were stolen from its thief, and from that thief's thieves,
-//! even before any of these thieves waits.
+//! service. The second is the wait that this outer service ends: the inner service is *within* that
+//! second wait. So a helper finds all jobs that were stolen from its thief, and from that thief's
+//! thieves, even before any of these thieves waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -41,8 +41,8 @@ use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-/// Names a wait by an address: that of the half, of the kind of the scope's jobs, or of the scope's
-/// job with a handle.
+/// The id of a wait: the address of the awaited half, of the awaited scope's `kind`, or of the
+/// awaited job with a handle.
 pub(crate) type WaitId = usize;
 
 /// The id of a wait that is for neither a half nor a scope.
@@ -52,17 +52,16 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
     head as WaitId
 }
 
-/// A service, as other workers see it.
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low half is the low half of the deque's index at which the service began. The high half
-    /// is a number that the worker's next services do not have. The word is zero if no service is
-    /// open.
+    /// The low half is the low half of the index in the deque at which the service began. The high
+    /// half is a number in which the service differs from the worker's next services. The word is
+    /// zero if no service is open.
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
-    /// The wait that the outer service ends, inside which the half or scope was made. Zero if it
-    /// was made in no service.
+    /// The wait that the outer service ends: the service in which the half or scope was made. Zero
+    /// if there was no such service.
     within: AtomicUsize,
 }
 
@@ -77,12 +76,11 @@ impl Default for Services {
     }
 }
 
-/// A worker, as a waiting worker sees it.
 pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
-    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest of
-    /// them, if `is_so` returns `true`.
+    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest half
+    /// if `is_so` returns `true`.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
@@ -90,18 +88,19 @@ pub(crate) trait Server<T> {
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// The waits within which services are to be visited. Beside each, the index in `all` of the
-    /// service that ends it.
+    /// Waits, each with the index in `all` of the service that ends it. The services within these
+    /// waits are still to be visited.
     next: Vec<(WaitId, Option<usize>)>,
 }
 
 /// Takes an item that an open service of another worker has spawned. `own` is the caller's
-/// services.
+/// services, which are left out.
 ///
 /// Without `views`, the service ends `wait`. With `views`, it may also end a wait within `wait`, at
-/// any depth. `is_such` decides whether an item is taken. It gets the item's words, the wait that
-/// the service ends, and the number of services around that service. If a service has no such item,
-/// asks its worker to offer the halves that it holds. With `raids`, also takes one of them.
+/// any depth. `is_such` decides whether an item is taken. `is_such` gets the item's words, the wait
+/// that the service ends, and the number of services around that service. If a service has no such
+/// item, asks the service's worker to offer its held halves. With `raids`, also takes one of these
+/// halves.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -118,8 +117,7 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
     };
     all.clear();
     all.extend(found);
-    // Sorted by `within`. Services that end `wait` count as within it, so that the search begins
-    // with them.
+    // The search begins with the services that end `wait`, so these count as within `wait`.
     all.iter_mut().filter(|it| it.wait == wait).for_each(|it| it.within = wait);
     all.sort_unstable_by_key(|it| it.within);
     next.clear();
@@ -133,9 +131,9 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // If a service on the path has ended, the memory of its half or scope might be in use
-            // again. Then its wait id can name another wait. So `take` checks that all are still
-            // open, from the innermost outwards.
+            // Once a service on the path has ended, the memory of its half or scope can be used
+            // again. Another wait can then have the same id. So `take` checks that all services on
+            // the path are still open, from the innermost outwards.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, raids, is_such, &is_so);
@@ -150,8 +148,7 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
     None
 }
 
-/// Returns whether an index of a deque is at or above the index at which a service began. `began`
-/// is the low half of that index.
+/// Returns whether an index of a deque is at or above the index whose low half is `began`.
 pub(crate) fn is_at_or_above(index: Index, began: u32) -> bool {
     (index as u32).wrapping_sub(began) as i32 >= 0
 }
@@ -164,7 +161,7 @@ impl Services {
     }
 
     fn open(&self) -> impl Iterator<Item = &OpenService> {
-        // Relaxed: this is a first look. Other threads read the word again, with acquire.
+        // Relaxed: a first look. `View::all_of` reads the word again, with acquire.
         self.0.iter().take_while(|it| it.word.load(Relaxed) != 0)
     }
 }
@@ -183,7 +180,7 @@ impl OpenService {
 
 struct View {
     seat: usize,
-    /// How many other services of its worker the service is in.
+    /// How many other services of the same worker are around the service.
     depth: usize,
     word: u64,
     wait: WaitId,
@@ -204,9 +201,9 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the worker's deque if this service was open when it was pushed,
-    /// `is_such` accepts it, and `is_so()` holds. Otherwise asks the worker to offer its held
-    /// halves. With `raids`, also takes the oldest of these.
+    /// Takes the oldest item of the worker's deque. It does so if this service was open when the
+    /// item was pushed, `is_such` accepts the item, and `is_so()` holds. Otherwise asks the worker
+    /// to offer its held halves. With `raids`, also takes the oldest held half.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -219,12 +216,12 @@ impl View {
         let stolen = server.stealer().steal_some(|index, words| {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
-        // The halves that the worker holds come from its innermost service, which is inside each
-        // other open service of the worker. So they come from this service, too.
+        // Held halves come from the worker's innermost service. That service is inside each other
+        // open service of the worker, so the halves come from this service, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
-    /// Returns whether the service was still open when the item that the caller looks at was pushed.
+    /// Returns whether the service was open when the item at which the caller looks was pushed.
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
         // Relaxed: the caller's earlier reads acquire (SERVED).
@@ -258,7 +255,7 @@ impl Services {
         deque.take_back(index)
     }
 
-    /// Takes an item spawned by a service that ends a wait, or that ends a wait within that wait.
+    /// Takes an item spawned by a service that ends `wait`, or a wait within `wait`.
     pub fn leapfrog<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
         steal_from_servers(
             servers,
@@ -270,7 +267,7 @@ impl Services {
         )
     }
 
-    /// Takes an item spawned by a service that ends a wait.
+    /// Takes an item spawned by a service that ends `wait`.
     pub fn help<T>(servers: &[(Arc<Services>, Stealer<T>)], wait: usize) -> Option<T> {
         steal_from_servers(servers, ptr::null(), wait, None, false, |_, _, _| true)
     }

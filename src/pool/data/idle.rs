@@ -7,10 +7,10 @@
 //!
 //! A worker that finds no job sleeps in `searchers`. If enough other workers run, it is *spare*: it
 //! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
-//! becomes spare first counts as not running, and then asks again whether enough others run. A
-//! worker that gives its place away does the same, and then starts a thread or notifies a spare
-//! worker. Both write the one word `running`. So at least one of two such workers sees the other,
-//! and no place stays empty.
+//! becomes spare first leaves the count `running`, and then asks again whether enough others run. A
+//! worker that gives its place away also leaves the count first, and then starts a thread or
+//! notifies a spare worker. Both write the same word. So if two workers do this at once, at least
+//! one of them sees the other, and no place stays empty.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -29,21 +29,21 @@ const AGAIN: u64 = 1 << 32;
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Notified of jobs. A worker dozes while it is about to prepare here, is prepared, or sleeps.
+    /// Notified of jobs. While a worker is about to prepare here, is prepared, or sleeps, it
+    /// *dozes*.
     pub(crate) searchers: Searchers,
-    /// A worker sleeps here while enough others run. Notified if one worker less runs, but not of
-    /// jobs.
+    /// Spare workers sleep here. Notified if one worker less runs, but not of jobs.
     pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
     counts: CachePadded<Counts>,
-    /// How many workers sleep for `keep_alive`, and then go if there are too many.
+    /// How many workers sleep for `keep_alive`, and then go if there are too many. A hint.
     pub(crate) may_go: AtomicUsize,
     /// Notified when the last active worker rests, when a thread has gone, and when `MISSED` is
     /// set.
     pub(crate) quiet: EventCount,
 }
 
-/// The counts of workers, in one cache line since a worker that sleeps or wakes changes both.
+/// The counts of workers, in one cache line because a worker that sleeps or wakes changes both.
 #[derive(Debug)]
 struct Counts {
     activity: AtomicU64,
@@ -59,7 +59,7 @@ pub enum Waited<J> {
     Over,
     /// There is a job that the worker can run meanwhile.
     Helps(J),
-    /// The thread must give its place away, or there is work that `take` does not return. The
+    /// The thread must give its place away, or there is a job that `take` does not return. The
     /// caller starts or notifies another thread.
     Aside,
 }
@@ -81,7 +81,7 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// Notifies a worker of a change, if one dozes and none searches. Called after the change.
+    /// Notifies a worker of a change that the caller has made, if a worker dozes and none searches.
     #[inline]
     pub fn notify_one(&self) {
         if self.dozers.is_any() {
@@ -97,25 +97,24 @@ impl Idle {
     /// Called when one worker less runs. Notifies a spare worker of that, and a dozing worker of
     /// jobs that are perhaps left.
     pub fn notify_of_place(&self) {
-        // Not `spares.notify_one`, which would rely on a spare worker that searches. That worker
+        // `spares.notify_one` would notify no spare worker while one of them searches. That worker
         // might have counted the running workers before the place became free.
         self.spares.notify_many(1);
         self.notify_one();
     }
 
-    /// Notifies all workers.
     pub(crate) fn notify_all(&self) {
         self.searchers.notify_all();
         self.spares.notify_all();
     }
 
-    /// Counts one more active worker (I4), which runs nothing yet.
+    /// Counts one more active worker (I4), which is not in the count `running` yet.
     pub fn activate(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         self.counts.activity.fetch_add(ACTIVE + AGAIN, order);
     }
 
-    /// Counts one active worker less (I4). That worker no longer counts as running.
+    /// Counts one active worker less (I4), which is not in the count `running`.
     pub(crate) fn rest(&self) {
         let order = both(RESTED.acquire(), RESTED.release());
         if (self.counts.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
@@ -134,16 +133,16 @@ impl Idle {
         is_needed: impl FnOnce() -> bool,
     ) -> (Search<'a>, bool) {
         let may_go = timeout.is_some();
-        self.may_go.fetch_add(usize::from(may_go), Relaxed); // Relaxed: a hint
+        self.may_go.fetch_add(usize::from(may_go), Relaxed);
         self.step_aside();
         self.rest();
         let _again = Finally(|| {
-            self.may_go.fetch_sub(usize::from(may_go), Relaxed); // Relaxed: a hint
+            self.may_go.fetch_sub(usize::from(may_go), Relaxed);
             self.activate();
             self.step_back();
         });
-        // Asked only now, after `step_aside`: other workers might have decided at the same moment
-        // that they are not needed.
+        // Asked after `step_aside`, because other workers might decide at the same moment that they
+        // are not needed.
         if is_needed() {
             return (resting.cancel(), true);
         }
@@ -152,25 +151,26 @@ impl Idle {
 
     /// Returns how many active workers run a job, or look for one.
     pub fn running(&self) -> usize {
-        // Relaxed: LOOK_AGAIN orders it against a thread that steps aside and then notifies.
+        // Relaxed, also in the next two functions: LOOK_AGAIN orders the count against a thread
+        // that steps aside and then notifies.
         self.counts.running.load(Relaxed)
     }
 
-    /// Counts one running worker less. That worker stays active, or is about to rest.
+    /// Counts one running worker less. The worker stays active, or is about to rest.
     pub fn step_aside(&self) {
-        self.counts.running.fetch_sub(1, Relaxed); // Relaxed: as in `running`
+        self.counts.running.fetch_sub(1, Relaxed);
     }
 
-    /// Counts one more running worker. That worker is active.
+    /// Counts one more running worker, which is active.
     pub fn step_back(&self) {
-        self.counts.running.fetch_add(1, Relaxed); // Relaxed: as in `running`
+        self.counts.running.fetch_add(1, Relaxed);
     }
 
-    /// Sleeps until `is_over` returns true, `take` returns a job, or `work` returns a `true` in its
-    /// pair. The first element says that there is other work. The second says that the thread must
-    /// give its place away even without other work. Each sleep lasts at most `timeout`. The
-    /// argument of `is_over` tells whether the thread has slept. `counts` says whether the worker
-    /// counts as running. If so, it does not while it waits.
+    /// Sleeps until `is_over` returns `true`, `take` returns a job, or either `bool` of `work` is
+    /// `true`. The first says that there is work, even if `take` returns none of it. The second
+    /// says that the thread must give its place away in any case. Each sleep lasts at most
+    /// `timeout`. `is_over` is told whether the thread has slept. `counts` says whether the worker
+    /// is in the count `running`. If so, it leaves that count while it waits.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -184,8 +184,8 @@ impl Idle {
             if is_over(has_slept) {
                 return Some(Waited::Over);
             }
-            // `work` before `take`: otherwise a job that comes in between would be reported as
-            // other work, although `take` could return it.
+            // `work` comes before `take`. Otherwise a job that arrives between the two would count
+            // as other work, although `take` could return it.
             let (is_some, goes_aside) = work();
             let job = take().map(Waited::Helps);
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
@@ -210,7 +210,7 @@ impl Idle {
             has_slept = true;
         };
         // A submitter might have relied on this search, so `found` wakes another worker if there is
-        // more work. After `Aside` the caller does that.
+        // more work. After `Aside`, the caller of `wait` does that.
         search.found(|| !matches!(waited, Waited::Aside) && work().0);
         waited
     }
@@ -232,10 +232,11 @@ const ONE: usize = 2;
 /// All threads have executed a barrier since the last moment at which no worker dozed.
 const BARRED: usize = 1;
 
-/// How many workers *doze*: they are about to prepare in `searchers`, are prepared, or sleep.
+/// How many workers *doze*: each is about to prepare in `searchers`, is prepared, or sleeps.
 ///
 /// While none dozes, a notifier needs a load and no fence. For that, the first worker to doze makes
-/// all threads execute a barrier. The next ones need not: the notifiers see the first, and fence.
+/// all threads execute a barrier. Workers that doze later need none: the notifiers see the first
+/// one, and fence.
 ///
 /// ```text
 ///  dozer                                       notifier
@@ -265,7 +266,7 @@ impl Dozers {
     #[inline(always)]
     pub(crate) fn is_any(&self) -> bool {
         DOZED.light_fence(self.barrier);
-        self.word.load(Relaxed) != 0 // Relaxed: DOZED orders it
+        self.word.load(Relaxed) != 0
     }
 
     /// If notifiers do not fence, makes all threads execute a barrier, and returns `true`.
@@ -282,28 +283,28 @@ impl Dozers {
     /// Counts this thread as dozing until the result is dropped. The thread prepares after this
     /// call.
     pub(crate) fn enter(&self) -> Doze<'_> {
-        // Relaxed: the barrier, or else the fence of LOOK_AGAIN, orders it.
+        // Relaxed: the barrier orders the count, or else the fence of LOOK_AGAIN does.
         let before = self.word.fetch_add(ONE, Relaxed);
-        // Made before the barrier: if that panics, the drop takes this thread off the count.
+        // Made before the barrier. If the barrier panics, dropping `doze` takes this thread off the
+        // count.
         let doze = Doze(self);
         if before & BARRED == 0 && self.bar() {
-            self.word.fetch_or(BARRED, Relaxed); // Relaxed: the barrier and LOOK_AGAIN order it
+            self.word.fetch_or(BARRED, Relaxed); // Relaxed: ordered by the barrier and LOOK_AGAIN
         }
         doze
     }
 }
 
-/// A worker that dozes: [`Dozers::enter`].
 #[must_use]
 pub(crate) struct Doze<'a>(&'a Dozers);
 
 impl Drop for Doze<'_> {
     fn drop(&mut self) {
-        let mut word = self.0.word.load(Relaxed); // Relaxed: only compared
+        let mut word = self.0.word.load(Relaxed);
         loop {
             let less = word - ONE;
-            // If no worker dozes any more, `BARRED` goes too: the next worker to doze needs a new
-            // barrier.
+            // When no worker dozes any more, `BARRED` is cleared: the next worker to doze needs a
+            // new barrier.
             let next = if less == BARRED { 0 } else { less };
             // Relaxed, both: the worker looks again before it next sleeps.
             match self.0.word.compare_exchange(word, next, Relaxed, Relaxed) {

@@ -13,7 +13,7 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-// The bits of `attention`, which the head of `pool` explains.
+// The bits of `attention`, which the head of `pool` explains. The count from `PINNED` on is a hint.
 pub(crate) const MISSING: usize = 1;
 pub(crate) const CLOSED: usize = 1 << 1;
 pub(crate) const DISCARD: usize = 1 << 2;
@@ -27,13 +27,14 @@ pub(crate) struct Pool {
     pub(crate) injector: Injector<Job>,
     pub(crate) shelf: Shelf,
     pub(crate) idle: Idle,
-    /// The bits above. Every worker reads them before its turn, and they are rarely written.
+    /// Every worker reads these bits before its turn, and they are rarely written.
     pub(crate) attention: CachePadded<AtomicUsize>,
     pub(crate) registry: Registry,
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// How many threads the end of the pool waits for.
+    /// How many threads the end of the pool waits for. GONE orders each subtraction; the additions
+    /// are `Relaxed`.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
     /// The token of the pool's end, cancelled when all threads have gone for good.
@@ -42,18 +43,17 @@ pub(crate) struct Pool {
     pub(crate) panicked: AtomicUsize,
 }
 
-/// The threads of a pool. A lock guards them, since they come and go rarely.
+/// The threads of a pool. A lock suffices, since they come and go rarely.
 #[derive(Default)]
 pub(crate) struct Crew {
-    /// How many threads have been started, and have been neither discharged nor removed from their
-    /// seats.
+    /// How many workers have a seat, and are neither guests nor discharged.
     pub(crate) alive: usize,
-    /// How many threads have been discharged or removed from their seats, and have not yet ended
-    /// their stop hooks.
+    /// How many workers were discharged or have left their seats, but have not ended their stop
+    /// hooks.
     pub(crate) leaving: usize,
-    /// How many of the living threads block, or wait after they have given their places away.
+    /// How many of the `alive` workers block, or wait after they have given their places away.
     pub(crate) blocked: usize,
-    /// How many threads are wanted, apart from those that count in `blocked`.
+    /// How many threads are wanted beside those that `blocked` counts.
     pub(crate) target: usize,
     /// How many outside threads are workers for the length of a call.
     pub(crate) guests: usize,
@@ -72,7 +72,6 @@ impl Crew {
         Crew { target, ..Default::default() }
     }
 
-    /// Returns how many more threads live than are wanted.
     pub(crate) fn surplus(&self) -> usize {
         self.alive.saturating_sub(self.target + self.blocked)
     }
@@ -85,12 +84,10 @@ impl Crew {
         self.alive < self.target + self.blocked
     }
 
-    /// Returns how many workers are to run at once, guests included.
     pub(crate) fn wanted(&self) -> usize {
         self.target + self.guests
     }
 
-    /// Takes the lowest free index, for a worker that is about to start.
     pub(crate) fn take_index(&mut self) -> usize {
         let free = self.taken.iter().position(|taken| !taken);
         let index = free.unwrap_or(self.taken.len());
@@ -109,12 +106,13 @@ impl Crew {
 
 impl Pool {
     pub(crate) fn is_closed(&self) -> bool {
-        self.attention.load(Relaxed) & CLOSED != 0 // Relaxed: true at some moment suffices
+        // Relaxed, here and in `is_discarding`: an answer that was true at some moment suffices.
+        self.attention.load(Relaxed) & CLOSED != 0
     }
 
     #[inline(always)]
     pub(crate) fn is_discarding(&self) -> bool {
-        self.attention.load(Relaxed) & DISCARD != 0 // Relaxed: true at some moment suffices
+        self.attention.load(Relaxed) & DISCARD != 0
     }
 
     /// Returns whether this thread is one of the pool's, and so must not wait for the pool. A
@@ -123,8 +121,8 @@ impl Pool {
         current::is_thread_of(self.id)
     }
 
-    /// Wakes a worker for jobs that were just queued. Also called for moved jobs once other workers
-    /// can see them again (I3).
+    /// Wakes a worker for jobs that were just queued, or that were moved and can be seen again
+    /// (I3).
     #[inline]
     pub(crate) fn notify_of_jobs(&self) {
         self.idle.notify_one();
@@ -134,7 +132,7 @@ impl Pool {
     /// If a thread is cancelling the pool, makes that thread look again for missed jobs.
     #[inline]
     pub(crate) fn notify_if_discarding(&self) {
-        // The caller has called `notify_one` or `notify_many`, whose fence orders this load against
+        // The fence of the caller's `notify_one` or `notify_many` orders this load against
         // `discard`.
         if self.is_discarding() {
             self.notify_of_missed();
@@ -143,7 +141,7 @@ impl Pool {
 
     #[cold]
     fn notify_of_missed(&self) {
-        self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders it
+        self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders the bit
         self.idle.quiet.notify_all();
     }
 
@@ -154,10 +152,10 @@ impl Pool {
             || self.registry.with(|seats| seats.iter().any(|it| it.has_jobs() || it.held.is_any()))
     }
 
-    /// Reports the panic of a hook, or of a job without a handle. The panic hook has printed the
-    /// message already.
+    /// Reports the panic of a hook, or of a job without a handle. Rust's panic hook has printed its
+    /// message by then.
     pub(crate) fn report(&self, payload: thread::Payload) {
-        self.panicked.fetch_add(1, Relaxed); // Relaxed: a statistic
+        self.panicked.fetch_add(1, Relaxed);
         self.settings.panic_handler.handle(payload);
     }
 }

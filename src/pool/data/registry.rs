@@ -1,5 +1,5 @@
-//! The seats of the workers: the parts of workers that other threads see. Thieves read the list of
-//! seats without a lock. A thread that changes the list holds the lock of the crew (I6).
+//! The seats of the workers. Thieves read the list of seats without a lock. A thread that changes
+//! the list holds the lock of the crew (I6).
 
 use super::counters::Counters;
 use super::helping::{Server, Services};
@@ -13,24 +13,21 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
-/// The part of a worker that other threads see.
 pub(crate) struct Seat {
-    /// Set when the worker blocks, or sleeps in a wait, and another worker has its place. When too
-    /// few workers run, another thread clears this and rings the worker's bell.
+    /// Set when the worker blocks, or sleeps in a wait, and another worker has its place. If too
+    /// few workers run later, another thread clears the flag and rings the worker's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,
     /// Whether the worker takes jobs only in its waits.
     pub(crate) runs_in_waits: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
-    /// The futures that have woken themselves on this worker.
     pub(crate) yielded: Stealer<AnyTask>,
     pub(crate) pinned: Injector<Job>,
     /// Jobs that only this worker can run, and that it also runs while it waits.
     pub(crate) urgent: Injector<Job>,
     pub(crate) held: CachePadded<Held>,
     pub(crate) services: Services,
-    /// Wakes the worker while it sleeps in a wait.
     pub(crate) bell: Waker,
     pub(crate) counters: Counters,
 }
@@ -57,8 +54,7 @@ impl Seat {
     }
 }
 
-/// The taken seats: a snapshot that is replaced when a worker comes or goes, so that thieves read
-/// it without a lock.
+/// The taken seats. The snapshot is replaced when a worker comes or goes.
 pub(crate) struct Registry(Snapshot<Vec<Arc<Seat>>>);
 
 impl Registry {
@@ -72,20 +68,20 @@ impl Registry {
         self.0.with(|seats| look(seats))
     }
 
-    /// Adds a worker's seat. Called under the lock of the crew.
+    /// Adds a worker's seat. The caller holds the lock of the crew.
     pub(crate) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
-        // SAFETY: I6 — the caller has the crew's lock, so the calls of `replace` follow one
-        // another. Any thread may drop a seat.
+        // SAFETY: I6 — the caller has the crew's lock, so no other thread calls `replace`. Any
+        // thread may drop a seat.
         unsafe { self.0.replace(with_it) };
     }
 
-    /// Removes a worker's seat. Called under the lock of the crew.
+    /// Removes a worker's seat. The caller holds the lock of the crew.
     pub(crate) fn remove(&self, seat: &Arc<Seat>) {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
-        // SAFETY: I6 — the caller has the crew's lock, so the calls of `replace` follow one
-        // another. Any thread may drop a seat.
+        // SAFETY: I6 — the caller has the crew's lock, so no other thread calls `replace`. Any
+        // thread may drop a seat.
         unsafe { self.0.replace(without_it) };
     }
 }
@@ -105,7 +101,7 @@ impl Server<Job> for Arc<Seat> {
         }
         let look = || is_so().then(|| self.services.innermost());
         let half = self.held.raid(&self.bell, look)?;
-        // SAFETY: I7 — `raid` has taken the half, so its owner waits until the half's job has
+        // SAFETY: I7 — this thread has taken the half, so its owner waits until the half's job has
         // ended.
         Some(unsafe { Job::on_stack(half.cast()) })
     }

@@ -1,11 +1,11 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
 //! The deque of a worker that waits can hide a job of a scope from the scope's owner. So before a
-//! worker gives its place away in a wait, it lays aside the jobs of other workers' scopes in its
-//! deque. It also lays aside all jobs older than these (`expose`). After a waiting worker has
-//! helped, it lays aside the jobs that the help has left (`help`). Jobs of scopes go to the shelf.
-//! Other jobs go to the injector or, if that is closed, to the shelf too. If a thread that is no
-//! worker of the pool spawns into a worker's scope, the job is put on the shelf at once.
+//! worker gives its place away in a wait, it calls `expose`. This lays aside the jobs of other
+//! workers' scopes in its deque, and all jobs that are older than one of these. After a waiting
+//! worker has helped, it lays aside the jobs that the help has left (`help`). Jobs of scopes go to
+//! the shelf. Other jobs go to the injector or, if that is closed, to the shelf too. If a thread
+//! that is no worker of the pool spawns into a worker's scope, the job is put on the shelf at once.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
 //! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's
@@ -19,7 +19,7 @@ use crate::task::Job;
 use alloc::collections::VecDeque;
 use core::task::Waker;
 
-/// The jobs that are laid aside. A lock guards them, since jobs come here rarely.
+/// The jobs that are laid aside. A lock suffices, since jobs come here rarely.
 #[derive(Default)]
 pub(crate) struct Shelf {
     jobs: Mutex<VecDeque<Job>>,

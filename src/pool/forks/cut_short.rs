@@ -1,4 +1,5 @@
-//! `join` and scopes whose closures do not begin once a token is cancelled.
+//! `join` and scopes with a token. A closure that has not begun when the token is cancelled is
+//! dropped.
 
 use super::scope::Scope;
 use crate::pool::handle::ThreadPool;
@@ -10,8 +11,8 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if a closure was dropped because of it. By then the other closure
-    /// has ended.
+    /// The token's cancellation, if a closure was dropped because of it. When `join_with` returns,
+    /// the other closure has ended.
     ///
     /// # Panics
     ///
@@ -47,12 +48,13 @@ impl ThreadPool {
 
     /// Calls [`scope`](Self::scope), but drops jobs that have not begun when the token is
     /// cancelled. The thread that would run such a job drops it. A running job can look at the
-    /// token. So can `f`, which is called in any case.
+    /// token. `f` is called even if the token is cancelled.
     ///
     /// # Errors
     ///
-    /// The token's cancellation, if a job was dropped because of it. Or the pool's, if
-    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. By then all jobs have ended.
+    /// The token's cancellation, if a job was dropped because of it. The pool's cancellation, if
+    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. When `scope_with` returns, all
+    /// jobs have ended.
     ///
     /// # Panics
     ///

@@ -2,8 +2,8 @@
 //!
 //! The second half lies on the stack of its *owner*, the worker that calls `join`. While the first
 //! half runs, the owner holds the second ([`held`](crate::pool::frames::held)), or offers its job
-//! to thieves. If no thread has taken the job, the owner calls the closure like any other. That is
-//! the common case, and costs no allocation and no fence.
+//! to thieves. If no thread has taken the job, the owner calls the closure itself. That is the
+//! common case, and costs no allocation and no fence.
 
 use super::scope::Stays;
 use crate::pool::data::helping::wait_id_of;
@@ -24,10 +24,8 @@ struct Half<B, R> {
 }
 
 trait Second<R>: Send {
-    /// Runs on the thread that called `join`.
     fn run_here(self) -> R;
 
-    /// Runs on another thread.
     fn run_elsewhere(self) -> R;
 }
 
@@ -58,15 +56,12 @@ impl<R, F: FnOnce() -> R + Send> Second<R> for Carried<F> {
 impl<B: Second<R>, R: Send> Half<B, R> {
     const KIND: StackKind = StackKind { run: Self::run, give_back: Self::give_back };
 
-    /// Runs the half, on the thread that has its job.
-    ///
     /// # Safety
     ///
     /// 1. I7 — `head` is that of a half whose owner waits.
     unsafe fn run(head: *const OnStack) {
         // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };
-        // `RUNNING` only tells the owner that there is no longer a job to find.
         this.link.set_mark(RUNNING);
         // SAFETY: 1 — this thread has the half's job, so no other thread touches the closure.
         let b = unsafe { this.closure.take() };
@@ -78,8 +73,8 @@ impl<B: Second<R>, R: Send> Half<B, R> {
             }
             None => thread::catch(|| b.run_elsewhere()),
         };
-        // SAFETY: I8 — the owner reads the place only after `DONE`. `result` is forgotten in the
-        // next line, so there is one copy.
+        // SAFETY: I8 — the owner reads the place only after `DONE`, and the next line forgets
+        // `result`.
         unsafe { this.result.put(&result) };
         mem::forget(result);
         // SAFETY: I8 — this thread has the half's job, and uses the frame no more.
@@ -103,19 +98,19 @@ impl ThreadPool {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
     /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
-    /// another worker has taken it meanwhile. A worker without work can take it at any time,
-    /// whatever the first closure does. Then the caller waits for that worker, and helps it.
+    /// another worker has taken it meanwhile. A worker without work can take the second closure at
+    /// any time, whatever the first does. Then the caller waits for that worker, and helps it.
     /// Meanwhile the caller runs only halves of joins and jobs of scopes that the second closure
     /// waits for, and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only other
     /// work, another thread takes the caller's place until the wait ends, as in
     /// [`blocking`](crate::pool::blocking). The pool then has up to
-    /// [`max_threads`](crate::pool::Builder::max_threads) threads. Allocates nothing, except in a
-    /// wait that needs more memory than any earlier wait of its worker.
+    /// [`max_threads`](crate::pool::Builder::max_threads) threads. `join` allocates nothing, except
+    /// in a wait that needs more memory than any earlier wait of its worker.
     ///
     /// On any other thread, a worker calls `join` with the closures, unless [callers take
-    /// part](crate::pool::Builder::callers_take_part). The caller itself runs them if the pool is
-    /// closed. It also does so if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has kept
-    /// the worker's call from beginning.
+    /// part](crate::pool::Builder::callers_take_part). The caller itself runs the closures if the
+    /// pool is closed, or if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has kept the
+    /// worker's call from beginning.
     ///
     /// # Panics
     ///
@@ -167,11 +162,12 @@ impl ThreadPool {
         }
         let mut call = (Some((a, b)), None);
         let (pool, place) = (self, &mut call);
-        // An error means that `shutdown(Cancel)` has dropped the job. The closures are still here.
+        // On an error, `shutdown(Cancel)` has dropped the job, and the closures are still in
+        // `call`.
         let _ = self.scope_of(None, |scope| {
             scope.spawn(move || {
-                // If this thread is no worker, the pool is closed. Then the caller runs the
-                // closures below.
+                // If this thread is no worker, the pool is closed, and the caller runs the closures
+                // below.
                 if Local::of(pool.shared()).is_some() {
                     place.1 = place.0.take().map(|(a, b)| pool.join(a, b));
                 }
@@ -185,7 +181,7 @@ impl ThreadPool {
 }
 
 impl Local {
-    /// Joins in a pool that has a context. Not inlined, because `join` would have its code twice.
+    /// Not inlined, because `join` would then have its code twice.
     #[cold]
     fn join_in_context<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
     where
@@ -215,14 +211,13 @@ impl Local {
         unsafe { half.closure.put(&b) };
         mem::forget(b);
         let held = &self.seat.held;
-        // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` end
-        // before `a` does, so the newest half is let go of first.
+        // SAFETY: I7 — this call returns only after the half's job has ended. Joins within `a` let
+        // go of their halves before `a` ends, so the newest half goes first.
         unsafe { held.hold((&raw const half).cast()) };
         if self.shared.idle.dozers.is_any() || held.is_called() {
             self.offer_new();
         }
         let first = thread::catch(a);
-        // If the half is ours, no other thread has its job. Otherwise the half is `DONE` (I8).
         let is_ours = held.let_go(&half.link) || self.reclaim(&half.link);
         if is_ours {
             // SAFETY: I8 — the half is the owner's, so no other thread has its closure.
@@ -242,11 +237,11 @@ impl Local {
         }
     }
 
-    /// Offers the half that was just held, if another worker asks for halves or this deque is
-    /// empty. Otherwise the worker that takes the last item of the deque asks for halves.
+    /// Offers the new half if another worker asks for halves, or this deque is empty. Otherwise the
+    /// worker that takes the last item of the deque asks for halves.
     ///
-    /// A guard ends the process if a panic would leave the frame of the half. The guard is here,
-    /// since in `join` it would cost instructions.
+    /// The guard `Stays` ends the process if a panic would leave the half's frame. In `join` the
+    /// guard would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -256,7 +251,7 @@ impl Local {
         mem::forget(stays);
     }
 
-    /// Returns whether a half is the owner's, to run or to drop. If a thief has the half, first
+    /// Returns whether the half is the owner's, to run or to drop. If a thief has the half, first
     /// waits until the half's job has ended.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
@@ -268,8 +263,8 @@ impl Local {
             true
         } else {
             let was_offered = link.mark() == OFFERED;
-            // SAFETY: I8 — only the owner offers, and the mark says that it has. So the half has an
-            // index.
+            // SAFETY: I8 — the mark says that the half was offered, and only the owner offers. So
+            // the half has an index.
             was_offered && self.take_back(&link.head, unsafe { link.index() })
                 || !self.wait_for_half(link)
         };
@@ -277,7 +272,7 @@ impl Local {
         is_ours
     }
 
-    /// Pushes the halves that this worker holds to its deque.
+    /// Pushes all halves that this worker holds to its deque.
     #[inline]
     pub(crate) fn offer_held(&self) {
         if self.seat.held.is_any() {
@@ -307,7 +302,8 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, index: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // An older job, popped and pushed back, may get a higher index, as if pushed later (I9).
+        // A job from below the half might be pushed back at a higher index, as if it was pushed
+        // later (I9). So the loop stops at the half's index.
         while self.deque.next_index() != index && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {

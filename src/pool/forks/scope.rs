@@ -1,9 +1,9 @@
 //! Jobs that borrow from the thread that waits for them.
 //!
 //! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
-//! count of unfinished jobs and the table of its jobs' operations. The address of that table names
-//! the scope. A closure that captures at most two words lies in its job. If a worker owns the
-//! scope, the first four larger closures of up to six words that it spawns lie with the scope.
+//! count of unfinished jobs and the table of its jobs' operations. The address of that table is the
+//! scope's id. A closure that captures at most two words lies in its job. Of the larger closures,
+//! the first four of up to six words lie in the scope, if its owner spawns them and is a worker.
 //! Other closures are boxed.
 
 use crate::executor::Executor;
@@ -39,9 +39,9 @@ impl ThreadPool {
     /// of `f`.
     ///
     /// The jobs may borrow all values that outlive the call. A caller that is a worker of this pool
-    /// runs the jobs that are still in its own deque. It then helps the workers that have taken the
-    /// others. Meanwhile it runs no other work, by the rule of [`join`](ThreadPool::join). Opening
-    /// a scope allocates nothing.
+    /// runs the jobs that are still in its own deque. Then it helps the workers that have taken the
+    /// other jobs. Meanwhile it runs no other work, by the rule of [`join`](ThreadPool::join).
+    /// Opening a scope allocates nothing.
     ///
     /// # Panics
     ///
@@ -115,20 +115,21 @@ impl ThreadPool {
     }
 }
 
-/// Ends the process if a panic drops it, because jobs might still borrow values that would go.
+/// A guard for a wait that must not be left early, because jobs might still borrow from the frame.
+/// A panic that drops the guard ends the process.
 pub(crate) struct Stays;
 
 impl Drop for Stays {
     fn drop(&mut self) {
-        // A panic during unwinding ends the process.
+        // A second panic, during unwinding, ends the process.
         panic!("a wait cannot be left before it is over");
     }
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates once if
-    /// the closure captures more than two words. But the first four such closures of up to six
-    /// words need no allocation, if the scope's owner spawns them and is a worker.
+    /// the closure captures more than two words. The exception: the first four such closures of up
+    /// to six words need no allocation, if the scope's owner spawns them and is a worker.
     ///
     /// # Examples
     ///
@@ -154,8 +155,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// It runs the newest first, until the inner scope's jobs have ended. The order is then that of
     /// rayon.
     ///
-    /// Such a job must not want a lock that its spawner holds across the inner scope. If the job
-    /// runs on the thread that holds the lock, it waits for ever.
+    /// A job of this scope must not want a lock that its spawner holds across the inner scope. If
+    /// the job runs on the thread that holds the lock, the job waits for ever.
     ///
     /// # Examples
     ///
@@ -177,10 +178,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn run_in_inner_waits(&self) {
-        self.core.runs_in_inner_waits.store(true, Relaxed); // Relaxed: a permission
+        self.core.runs_in_inner_waits.store(true, Relaxed);
     }
 
-    /// Spawns a closure without regard to token and context.
+    /// Spawns a closure, and ignores the token and the context.
     #[inline]
     pub(crate) fn push<F: FnOnce() + Send + 'scope>(&'scope self, f: F) {
         let (core, shared) = (&self.core, self.pool.shared());
@@ -193,7 +194,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.countdown.add();
             core.job(f)
         };
-        // The owner might be the only worker, and does not look into the injector while it waits.
+        // The owner might be the only worker, and takes nothing from the injector while it waits.
         let is_for_shelf = local.is_none() && core.owner != 0 && !shared.is_closed();
         if is_for_shelf {
             shared.lay_aside(job);
@@ -204,8 +205,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// Returns the wait that a job of the scope is within if this thread runs it. On the owner's
-    /// thread this is the wait around the scope, elsewhere the wait for the scope.
+    /// Returns the wait that a job of the scope is within, if this thread runs the job. That is the
+    /// wait for the scope. But on the owner's thread it is the wait around the scope.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
@@ -214,8 +215,7 @@ impl Core {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Runs `f`, for which the owner waits. On another thread, `Waiter::run` notes during `f` that
-    /// the owner waits.
+    /// Runs `f` for the owner. On another thread, `Waiter::run` notes that the owner waits for `f`.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -230,12 +230,12 @@ impl Core {
     ///
     /// 1. I8 — the job is one of this scope, and the caller does not use the scope afterwards.
     unsafe fn end(this: *const Self) {
-        // SAFETY: 1 — the scope stays until its last job is counted off, and this job is not yet.
-        // The reference is to atomic words only, which may go once this thread has written them.
+        // SAFETY: 1 — the scope stays until this job is counted off. The reference is to atomic
+        // words only, which may go once this thread has written them.
         let countdown = unsafe { &(*this).countdown };
-        // SAFETY: 1 — called before this job is counted off, so the scope is still there.
+        // SAFETY: 1 — `end` calls this before it counts the job off, so the scope is there.
         let bell = || unsafe { (*this).bell.lock().clone() };
-        // SAFETY: 1 — this job is not counted off yet.
+        // SAFETY: 1 — this job is not counted off yet, so the scope is there.
         let is_own = unsafe { (*this).is_owners(Local::current()) };
         if is_own {
             countdown.end_own();
@@ -245,7 +245,8 @@ impl Core {
     }
 }
 
-/// Waits on a thread that is no worker of the pool. `call` gets the waker to wake at the end.
+/// Waits on a thread that is no worker of the pool. `call` gets the waker to wake when `is_over`
+/// returns `true`.
 #[cold]
 pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) {
     Bed::hesitate(&is_over);
@@ -271,7 +272,6 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     // SAFETY: 1 — the words hold a closure of this kind, and no other call uses it.
     let closure = || unsafe { Closure::run(capture.cast()) };
     let result = match Local::current() {
-        // On the owner's thread the job is an ordinary call.
         local if core.is_owners(local) => thread::catch(closure),
         Some(local) => local.serving(core.address(), core.within, || core.run_elsewhere(closure)),
         None => core.run_elsewhere(closure),
@@ -304,7 +304,6 @@ unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
 }
 
 impl Local {
-    /// Waits for the jobs of this worker's scope. The scope began at the floor.
     fn finish_scope(&self, core: &Core) {
         self.run_own(core);
         if core.countdown.is_over() {
@@ -318,9 +317,8 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in this deque or on the shelf. Of the other jobs in
-    /// between, it runs those that an enclosing scope of this worker permits, and lays the rest
-    /// aside.
+    /// Runs the jobs of the scope that are in this deque or on the shelf. In between it meets other
+    /// jobs. It runs those that an enclosing scope of this worker permits, and lays the rest aside.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {

@@ -1,14 +1,12 @@
 //! Jobs of a scope that have a handle.
 //!
 //! The job and the handle share one allocation, with the closure, the result and a mark. Whichever
-//! comes first, the job or the handle, takes the closure and runs it. A job without a handle has no
-//! result, so it needs no such allocation.
+//! comes first, the job or the handle, takes the closure and runs it.
 //!
-//! If another thread runs the job, the id of the wait in `join` is that of the job, not of the
-//! scope. So no other job of the scope runs in that wait (I9). The scope keeps a panic until a
-//! `join` returns it. At its end the scope resumes a panic that no `join` has returned, as
-//! `std::thread::scope` does. A handle may be forgotten without harm, since the scope does not rely
-//! on it.
+//! If another thread runs the job, the wait in the handle's `join` has an id of its own, and not
+//! the scope's. So no other job of the scope runs in that wait (I9). The scope keeps a panic until
+//! a `join` returns it. At its end the scope resumes a panic that no `join` has returned, as
+//! `std::thread::scope` does. A forgotten handle does no harm, since the scope does not rely on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -43,28 +41,27 @@ struct ScopedState<F, T> {
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// The closure has run, or never will. A result is here until the handle takes it; an error is
-    /// with the scope.
+    /// The closure has run, or never will. A result is here until the handle takes it. An error is
+    /// kept by the scope.
     Done(Option<T>),
 }
 
-/// A task, without the type of its closure.
 trait Outcome<T> {
     /// Runs the closure here, if no thread has begun it.
     fn run(&self, core: &Core);
     fn is_done(&self) -> bool;
-    /// Registers `bell`, to be woken when the task is done. The caller looks again afterwards.
+    /// Registers `bell`, which is woken when the task is done. The caller looks again afterwards.
     fn call(&self, bell: Waker);
     fn take(&self) -> Option<T>;
 }
 
 impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
-    /// Returns the id of the wait for the task. It also identifies the task's error.
+    /// Returns the id of the wait for the task, which also identifies the task's error.
     fn wait_id(&self) -> usize {
         ptr::from_ref(self).addr()
     }
 
-    /// Takes the closure for the handle or for the job, if no thread has begun it.
+    /// Takes the closure, if no thread has begun it. `by_handle` says for which side.
     fn begin(&self, by_handle: bool) -> Option<F> {
         let mut state = self.0.lock();
         match mem::replace(&mut state.stage, Stage::Running) {
@@ -80,7 +77,6 @@ impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
         }
     }
 
-    /// Runs the closure, unless the token of the scope is cancelled.
     fn finish(&self, core: &Core, f: F) {
         if let Err(error) = core.check() {
             let dropped = thread::catch(|| drop(f));
@@ -146,8 +142,8 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // In both cases below, the scope has counted the job as dropped. But the handle has run the
-        // closure, or gets the error.
+        // In both cases below, `drop_unrun` has counted the job as dropped, although the handle has
+        // run the closure or gets the error.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -250,8 +246,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.task.take().ok_or_else(|| self.core.failures.take_kept(self.wait_id()))
     }
 
-    /// Returns whether the closure has run, or never will. Then [`join`](Self::join) does not wait.
-    /// A closure that never runs can still be there then. It is dropped before the scope ends.
+    /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait.
+    /// A closure that never runs might not be dropped yet. The scope drops it before it ends.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! `Closure`, which has three words: a table, and captures of at most two words. Larger captures
-//! lie in a room on a stack, or else in a box.
+//! `Closure`, which has three words: the first refers to a table of operations, the others hold up
+//! to two words of captures. Larger captures lie in a room on a stack, or else in a box.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;
@@ -16,10 +16,9 @@ pub(crate) struct Closure {
 
 type Words = MaybeUninit<[usize; 2]>;
 
-/// Places on a stack for the first few closures that are too large for the words. Each place is
-/// used once, since most scopes have few jobs.
+/// Places on a stack for the first few closures that are too large for the words of a `Closure`.
+/// Each place is used once, since most scopes have few jobs.
 pub(crate) struct Room {
-    /// How many places are used. Only one thread touches it.
     used: AtomicUsize,
     places: [Cell<MaybeUninit<Captures>>; 4],
 }
@@ -47,12 +46,12 @@ impl Room {
     /// 1. No other thread calls this for the same room.
     #[inline]
     pub(crate) unsafe fn put<F>(&self, f: F) -> Result<*mut F, F> {
-        let used = self.used.load(Relaxed); // Relaxed: 1
+        let used = self.used.load(Relaxed); // Relaxed: only this thread writes it (1)
         let fits =
             size_of::<F>() <= size_of::<Captures>() && align_of::<F>() <= align_of::<Captures>();
         match self.places.get(used) {
             Some(place) if fits => {
-                self.used.store(used + 1, Relaxed); // Relaxed: 1
+                self.used.store(used + 1, Relaxed); // Relaxed: only this thread reads it (1)
                 let place = place.as_ptr().cast::<F>();
                 // SAFETY: 1 — the place was never used, and an `F` fits, as checked above.
                 unsafe { place.write(f) };
@@ -63,7 +62,7 @@ impl Room {
     }
 }
 
-/// The operations on the words (I10).
+/// The operations on the words of a `Closure` (I10).
 struct ClosureTable {
     run: unsafe fn(*mut Words),
     drop: unsafe fn(*mut Words),
@@ -153,7 +152,8 @@ impl Closure {
         InlineClosure::closure(Box::new(f))
     }
 
-    /// Runs the closure where it lies, because a copy would wait for the stores that wrote it.
+    /// Runs the closure where it lies, because copying the words would wait for the stores that
+    /// wrote them.
     ///
     /// # Safety
     ///

@@ -1,8 +1,8 @@
 //! How many jobs of a scope have not ended. The scope's owner counts without a locked instruction.
 //!
-//! The owner's thread counts the jobs that it spawns and runs in a word of its own. When it asks
-//! whether all jobs have ended, it adds that word to the common word. Until then the common word
-//! can be below zero.
+//! The owner's thread counts the jobs that it spawns and runs in the word `own`. When the owner
+//! asks whether all jobs have ended, it adds `own` to the word `common`. Until then `common` can be
+//! below zero.
 
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
@@ -16,7 +16,6 @@ const ONE: usize = 2;
 #[derive(Debug, Default)]
 pub struct Countdown {
     common: AtomicUsize,
-    /// Touched by the owner's thread alone.
     own: AtomicUsize,
 }
 
@@ -41,7 +40,8 @@ impl Countdown {
 
     /// Counts one more job, spawned by another thread.
     pub fn add(&self) {
-        // Relaxed: the caller runs a job of the scope, or knows that the owner does not wait yet.
+        // Relaxed: the scope cannot end meanwhile, because one of its jobs or its closure still
+        // runs.
         self.common.fetch_add(ONE, Relaxed);
     }
 
@@ -49,10 +49,10 @@ impl Countdown {
     /// job, returns the owner's bell. Calls `bell` before it counts, because the scope might be
     /// gone afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
-        let mut count = self.common.load(Relaxed); // Relaxed, here and below: only compared
+        let mut count = self.common.load(Relaxed);
         loop {
             // If this is the last job, only the owner could spawn another. An owner that spawns is
-            // not asleep, and needs no bell.
+            // awake, so it needs no bell.
             let bell = (count == ONE | AWAITED).then(&bell);
             let less = count.wrapping_sub(ONE);
             match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {
@@ -67,7 +67,7 @@ impl Countdown {
         let own = self.own.load(Relaxed);
         if own != 0 {
             self.own.store(0, Relaxed);
-            self.common.fetch_add(own, Relaxed); // Relaxed: a number
+            self.common.fetch_add(own, Relaxed); // Relaxed: `own` counts this thread's jobs
         }
         self.common.load(JOINED.acquire()) & !AWAITED == 0
     }
@@ -75,6 +75,6 @@ impl Countdown {
     /// Makes `end` return the owner's bell when the last job ends. The owner looks again after this
     /// call.
     pub fn call(&self) {
-        self.common.fetch_or(AWAITED, Relaxed); // Relaxed: one word's changes have one order
+        self.common.fetch_or(AWAITED, Relaxed); // Relaxed: `end` changes the same word
     }
 }

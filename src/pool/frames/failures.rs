@@ -6,7 +6,6 @@ use crate::task::{CancelledBy, JoinError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The failures of a scope's jobs so far. Most scopes have none.
 #[derive(Default)]
 pub(crate) struct Failures {
     /// Whether `known` holds a failure. Written under the lock.
@@ -22,7 +21,7 @@ struct KnownFailures {
     dropped: usize,
     /// The token's error, if the token has kept jobs from beginning.
     cut: Option<JoinError>,
-    /// The failures of jobs with handles, by the ids of the waits for them.
+    /// The failures of jobs with handles, each with the id of the wait for the job.
     kept: Vec<(usize, JoinError)>,
 }
 
@@ -41,12 +40,10 @@ impl Failures {
         }
     }
 
-    /// Keeps the error of a job that has a handle.
     pub(crate) fn keep(&self, wait: usize, error: JoinError) {
         self.with(|it| it.kept.push((wait, error)));
     }
 
-    /// Returns the error of a job that has a handle, but no result.
     pub(crate) fn take_kept(&self, wait: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
             // The newest, because an earlier task at the same address might have left an error.
@@ -59,13 +56,12 @@ impl Failures {
         self.with(|it| it.dropped += 1);
     }
 
-    /// Takes a job off the count of dropped jobs: its handle was told of the drop, or its closure
-    /// has run.
+    /// Takes a job off the count of dropped jobs. Called when the job's handle was told of the
+    /// drop, or the job's closure has run after all.
     pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }
 
-    /// Notes the token's error, which keeps a job without a handle from beginning.
     pub(crate) fn cut(&self, error: JoinError) {
         self.with(|it| it.cut = Some(error));
     }
@@ -90,7 +86,7 @@ impl Failures {
     /// Returns the failure that the scope reports at its end. A panic takes precedence over a job
     /// that has not run.
     fn take_first(&self) -> Option<JoinError> {
-        // Relaxed: all jobs have ended, and the owner knows it.
+        // Relaxed: all jobs have ended, and the owner has seen that (JOINED).
         if self.is_any.load(Relaxed) { self.take_known() } else { None }
     }
 

@@ -21,20 +21,21 @@ pub(crate) struct Core {
     pub(crate) owner: usize,
     /// The number of services that the worker was in when it opened the scope.
     pub(crate) depth: usize,
-    /// The wait that the innermost of these services ends; zero if there is none.
+    /// The wait that the innermost service around the scope ends; zero if there is no such service.
     pub(crate) within: usize,
     pub(crate) waiter: Waiter,
     pub(crate) token: Option<CancelToken>,
-    /// Wakes the owner, once it waits.
+    /// Wakes the owner. `None` until the owner waits.
     pub(crate) bell: Mutex<Option<Waker>>,
     pub(crate) failures: Failures,
-    /// Whether the scope's owner also runs its jobs in waits for inner scopes.
+    /// Whether the owner also runs the scope's jobs in waits for inner scopes. A permission
+    /// publishes nothing, so its accesses are `Relaxed`.
     pub(crate) runs_in_inner_waits: AtomicBool,
     pub(crate) room: Room,
 }
 
 impl Core {
-    /// Makes a job, on a thread that is not the owner.
+    /// Makes a job whose closure does not use the room. Any thread may call this.
     #[inline]
     pub(crate) fn job<F: FnOnce() + Send>(&self, f: F) -> Job {
         self.job_of(None, Closure::new(f))
@@ -76,27 +77,26 @@ impl Core {
     }
 }
 
-/// Returns whether a job belongs to a scope whose owner is a worker. Such an owner looks at the
-/// shelf itself.
+/// Returns whether a job belongs to a scope whose owner is a worker, and so looks at the shelf.
 pub(crate) fn is_of_worker(job: &Job) -> bool {
-    // SAFETY: I7 — the scope waits for the job.
+    // SAFETY: I7 — the scope waits for the job, so its `Core` is there.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)
 }
 
-/// Returns whether a job belongs to a scope that the worker `owner` has opened, and whose jobs it
-/// also runs in waits for inner scopes.
+/// Returns whether the worker `owner` has opened the job's scope, and also runs the scope's jobs in
+/// waits for inner scopes.
 pub(crate) fn runs_in_inner_waits_of(job: &Job, owner: usize) -> bool {
     job.scope().is_some_and(|core| {
-        // SAFETY: I7 — the scope waits for the job.
+        // SAFETY: I7 — the scope waits for the job, so its `Core` is there.
         let core = unsafe { &*core.cast::<Core>() };
-        core.owner == owner && core.runs_in_inner_waits.load(Relaxed) // Relaxed: a permission
+        core.owner == owner && core.runs_in_inner_waits.load(Relaxed)
     })
 }
 
-/// Returns the *bell* of the job's scope: the waker of the worker that owns the scope. `None` if the
-/// owner is no worker, or does not wait yet.
+/// Returns the *bell* of the job's scope: the waker of the worker that owns the scope. Returns
+/// `None` if the owner is no worker, or does not wait yet.
 pub(crate) fn bell_of(job: &Job) -> Option<Waker> {
-    // SAFETY: I7 — the scope waits for the job.
+    // SAFETY: I7 — the scope waits for the job, so its `Core` is there.
     let core = unsafe { &*job.scope()?.cast::<Core>() };
     if core.owner == 0 { None } else { core.bell.lock().clone() }
 }

@@ -39,9 +39,9 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
 
-/// A raider follows the list, or the owner offers it. Only one thread at a time does.
+/// Set while a raider follows the list, or the owner offers its halves: one thread at a time.
 const RAIDING: usize = 1;
-/// Another thread asks the owner to offer the halves that it holds.
+/// Another thread asks the owner to offer the halves that it holds. A hint.
 const CALLED: usize = 1 << 1;
 /// The owner fences when it lets go, because the system has no call by which a raider could fence
 /// for both.
@@ -75,10 +75,10 @@ pub struct Link {
     pub(crate) state: AtomicPtr<Link>,
     /// The half's index in the deque, if it was offered.
     index: Cell<MaybeUninit<Index>>,
-    /// The bell that wakes the owner. Set once the owner no longer holds the half.
+    /// The bell that wakes the owner. Set when the half is offered or taken.
     bell: Cell<MaybeUninit<*const Waker>>,
     /// The wait that the owner's service around the half ends; zero if there is no such service.
-    /// Set once the owner no longer holds the half.
+    /// Set when the half is offered or taken.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -99,15 +99,13 @@ impl Link {
     /// Returns the mark, or zero while the half is held.
     #[inline(always)]
     pub(crate) fn mark(&self) -> usize {
-        mark_of(self.state.load(Relaxed)) // Relaxed: `is_over` reads the end of a half
+        mark_of(self.state.load(Relaxed)) // Relaxed: `is_over` acquires the end of a half
     }
 
     pub(crate) fn set_mark(&self, mark: usize) {
-        self.state.store(marked(mark), Relaxed); // Relaxed: it publishes nothing
+        self.state.store(marked(mark), Relaxed); // Relaxed: a mark set here publishes nothing
     }
 
-    /// Returns the half's index in the owner's deque.
-    ///
     /// # Safety
     ///
     /// 1. The half was offered.
@@ -116,9 +114,6 @@ impl Link {
         unsafe { self.index.get().assume_init() }
     }
 
-    /// Returns the wait that the owner's service around the half ends; zero if there is no such
-    /// service.
-    ///
     /// # Safety
     ///
     /// 1. The half was offered or taken.
@@ -183,7 +178,8 @@ impl Held {
     /// Returns whether the owner might hold halves.
     #[inline]
     pub fn is_any(&self) -> bool {
-        !self.newest.load(Relaxed).is_null() // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look
+        // Relaxed: `raid` looks again, and LOOK_AGAIN orders the last look before a sleep.
+        !self.newest.load(Relaxed).is_null()
     }
 
     /// Returns whether the owner's deque is empty. Called after `hold`. If this returns `false`, a
@@ -203,7 +199,7 @@ impl Held {
     #[inline(always)]
     pub unsafe fn hold(&self, link: *const Link) {
         // SAFETY: 1 — the half is in its frame. Relaxed, both: the next line publishes the half,
-        // and the owner adds all links.
+        // and only the owner adds halves.
         unsafe { (*link).state.store(self.newest.load(Relaxed), Relaxed) };
         self.newest.store(link.cast_mut(), HELD.release());
     }
@@ -214,14 +210,15 @@ impl Held {
     pub fn let_go(&self, link: &Link) -> bool {
         let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
         if mark_of(older) != 0 {
-            // Before `settle` fences, so that a later raider does not look at this frame.
+            // The list is emptied before `settle` fences, so that a later raider does not look at
+            // this frame.
             self.newest.store(ptr::null_mut(), Relaxed); // Relaxed: LET_GO orders it
             return false;
         }
         self.newest.store(older, HELD.release());
-        // The raider fences for both, unless FENCED is set.
+        // A raider fences for both threads, unless `FENCED` is set.
         Barrier::keep_order();
-        self.call.load(Relaxed) == 0 // Relaxed: the owner itself has written a zero
+        self.call.load(Relaxed) == 0 // Relaxed: only the owner itself writes a zero
     }
 
     /// Waits until no raider is left, after `let_go` has returned `false`. Returns whether the half
@@ -236,14 +233,14 @@ impl Held {
 
     #[inline(always)]
     pub(crate) fn is_called(&self) -> bool {
-        self.call.load(Relaxed) & CALLED != 0 // Relaxed: a hint
+        self.call.load(Relaxed) & CALLED != 0
     }
 
     /// Asks the owner to offer the halves that it holds now, or will hold next. Returns whether the
     /// owner might hold any now.
     pub(crate) fn ask(&self) -> bool {
         if !self.is_called() {
-            self.call.fetch_or(CALLED, Relaxed); // Relaxed: a hint
+            self.call.fetch_or(CALLED, Relaxed);
         }
         self.is_any()
     }
@@ -252,16 +249,17 @@ impl Held {
     /// index in the deque.
     pub fn offer(&self, bell: &Waker, within: usize, mut push: impl FnMut(*const Link) -> Index) {
         let Some(_kept_out) = self.keep_out(true) else { return };
-        // Reverses the links on the way to the oldest half.
+        // This loop reverses the links, so that the second loop begins with the oldest half.
         let (mut newer, mut next) = (ptr::null_mut::<Link>(), self.newest.load(Relaxed));
-        // SAFETY: I8 — the frames are further up this thread's stack, and it has not let go of
+        // SAFETY: I8 — the halves lie on this thread's stack, and this thread has not let go of
         // them.
         while let Some(link) = unsafe { next.as_ref() }.filter(|it| it.mark() == 0) {
             let older = link.state.load(Relaxed);
             link.state.store(newer, Relaxed);
             (newer, next) = (next, older);
         }
-        // SAFETY: I8 — the same frames, whose owner has not let go of them.
+        // SAFETY: I8 — the halves lie on this thread's stack, and this thread has not let go of
+        // them.
         while let Some(link) = unsafe { newer.as_ref() } {
             let half = mem::replace(&mut newer, link.state.load(Relaxed));
             link.bell.set(MaybeUninit::new(bell));
@@ -279,7 +277,7 @@ impl Held {
         LET_GO.heavy_fence(self.barrier);
         let newest = self.newest.load(HELD.acquire());
         let (mut oldest, mut next) = (ptr::null_mut::<Link>(), newest);
-        // SAFETY: I8 — the owner is kept from letting go of its halves.
+        // SAFETY: I8 — `_kept_out` keeps the owner from letting go of its halves.
         while let Some(link) = unsafe { next.as_ref() } {
             link.watch.used();
             let older = link.state.load(Relaxed);
@@ -288,7 +286,7 @@ impl Held {
             }
             (oldest, next) = (next, older);
         }
-        // SAFETY: I8 — the owner is kept from letting go of the oldest half, too.
+        // SAFETY: I8 — `_kept_out` keeps the owner from letting go of the oldest half.
         let half = unsafe { oldest.as_ref() }.and_then(|it| Some((it, look()?)));
         if let Some((half, within)) = half {
             half.within.set(MaybeUninit::new(within));
@@ -307,7 +305,7 @@ impl Held {
     /// has set it, returns `None`, or waits for that thread if `waits`.
     fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
         loop {
-            let call = self.call.load(Relaxed); // Relaxed: only compared
+            let call = self.call.load(Relaxed);
             let next = call | RAIDING;
             let order = (KEPT_OUT.acquire(), Relaxed);
             if call & RAIDING == 0

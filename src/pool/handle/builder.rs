@@ -140,9 +140,9 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of threads. Threads that wait count too, threads in a section marked
-    /// by [`blocking`](crate::pool::blocking), and threads whose stop hook has not returned. The
-    /// default is 512, and the maximum is never less than `num_threads`.
+    /// Sets the maximum number of threads. This includes threads that wait, threads in a section
+    /// marked by [`blocking`](crate::pool::blocking), and threads whose stop hook has not returned.
+    /// The default is 512, and the maximum is never less than `num_threads`.
     ///
     /// # Examples
     ///
@@ -217,8 +217,8 @@ impl Builder {
     ///
     /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. If `make`
     /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
-    /// default park. If the park itself panics, the pool reports that too, and the worker goes on
-    /// with that park.
+    /// default park. If the park itself panics, the pool reports that panic in the same way, and
+    /// the worker goes on with the park.
     ///
     /// # Examples
     ///
@@ -311,8 +311,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or if their
-    /// name has a zero byte, which systems do not take. The system's error if the threads are to
-    /// start at once, and the system refuses any of them.
+    /// name has a zero byte. The system's error if the start is [eager](Start::Eager) and the
+    /// system refuses a thread.
     ///
     /// # Examples
     ///

@@ -19,8 +19,8 @@ impl ThreadPool {
     ///
     /// The future does not keep the pool open. The thread that calls
     /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once.
-    /// But a future that another thread is polling, waking or stealing is dropped by that thread, a
-    /// little later. If the pool ends in another way, it still polls the futures whose jobs it has
+    /// But if another thread is polling, waking or stealing a future, that thread drops it a little
+    /// later. If the pool ends in another way, it still polls the futures whose jobs it has
     /// accepted. A future that is woken after the pool has closed is dropped then. The pool's last
     /// thread to go drops the futures that no thread has woken.
     ///
@@ -66,7 +66,6 @@ impl LockedPool {
 }
 
 impl Pool {
-    /// Accepts the job of a future that has woken itself.
     fn accept_yielded(this: &Arc<Pool>, task: AnyTask) -> Result<(), Rejected> {
         match Pool::door(this) {
             Ok(Some(local)) => local.yielded.push_made(task),
@@ -94,10 +93,11 @@ impl Polling for Entrance {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-        // The job is made again, so that its words are in registers. The words of a job that was
-        // just stored would be loaded in pairs, which waits for the stores.
+        // The job is made again, so that its words are in registers. Loading in pairs the words
+        // that were just stored one by one would wait for the stores.
         let submitted = match job.into_task() {
-            // In the deque the job would be the newest again, before all jobs that wait there.
+            // In the deque this job would be the newest again, before all jobs that wait in the
+            // deque.
             Ok(task) if is_last => Pool::accept_yielded(&self.0, task),
             Ok(task) => Pool::accept(&self.0, Job::of_task(task)),
             Err(job) => Pool::accept(&self.0, job),

@@ -21,7 +21,7 @@ use std::io;
 /// A fixed number of threads that take jobs from one queue, first in, first out.
 ///
 /// `LockedPool` is the baseline that a better pool has to beat, and the oracle with which it has to
-/// agree. The pool counts a job that panics, and lives on. Dropping the pool [shuts it
+/// agree. A panic of a job is counted, and ends no thread. Dropping the pool [shuts it
 /// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops its own
 /// pool does not wait, and the threads leave when all accepted jobs have run.
 ///
@@ -51,7 +51,7 @@ pub struct LockedPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-// The worker catches a panic of a job, and no job runs under the lock.
+// A panic of a job is caught on the worker, and no job runs under the lock.
 impl UnwindSafe for LockedPool {}
 impl RefUnwindSafe for LockedPool {}
 
@@ -230,7 +230,6 @@ impl LockedPool {
         self.shared.state.lock().panicked
     }
 
-    /// Returns whether this thread is one of the pool's.
     pub(crate) fn is_current(&self) -> bool {
         current::is_thread_of(self.shared.id)
     }
@@ -241,14 +240,13 @@ impl LockedShared {
         self.state.lock().is_quiet()
     }
 
-    /// Refuses further jobs. `Cancel` also drops the queued jobs, and ends the futures.
     pub(crate) fn close(&self, how: Shutdown) {
         let mut state = self.state.lock();
         state.closed = true;
         state.cancelled |= how == Shutdown::Cancel;
         let dropped =
             if how == Shutdown::Cancel { mem::take(&mut state.jobs) } else { VecDeque::new() };
-        state.running += 1; // keeps the pool from counting as idle meanwhile
+        state.running += 1; // so that the pool is not idle while this thread drops jobs
         drop(state);
         self.work.notify_all();
         current::as_stranger(self.id, || {
@@ -270,7 +268,6 @@ impl LockedShared {
         });
     }
 
-    /// Runs jobs on a thread of the pool, until the pool is closed and no job is left.
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
@@ -285,12 +282,13 @@ impl LockedShared {
         }
     }
 
-    /// Counts a job as ended. After a closed pool's last job, cancels the pending futures.
+    /// Counts a job as ended. If it was the last job of a closed pool, also cancels the pending
+    /// futures.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
             // No further job comes. `running` still counts this thread, so that a thread that waits
-            // for the end of the pool waits for this thread too.
+            // for the pool's end waits for this thread too.
             drop(state);
             self.end_futures();
             state = self.state.lock();

@@ -10,7 +10,8 @@ use core::fmt;
 
 /// The work that a pool has done so far, and the jobs that it holds: [`ThreadPool::metrics`].
 ///
-/// Most names are tokio's. Each figure was true at some moment, but they do not form one snapshot.
+/// Most names are tokio's. Each figure was true at some moment, but the figures do not form one
+/// snapshot.
 ///
 /// # Examples
 ///
@@ -25,7 +26,7 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PoolMetrics {
-    /// How many threads live, without [guests](crate::pool::ThreadPool::take_part).
+    /// How many workers the pool has, without [guests](crate::pool::ThreadPool::take_part).
     pub num_workers: usize,
     /// How many threads let other threads take their places. Such a thread waits, or is in a
     /// section marked by [`blocking`](crate::pool::blocking).
@@ -90,7 +91,7 @@ impl ThreadPool {
             num_workers: crew.alive,
             num_blocked: crew.blocked,
             global_queue_depth: shared.injector.len() + shared.shelf.len(),
-            panic_count: shared.panicked.load(Relaxed), // Relaxed: a statistic
+            panic_count: shared.panicked.load(Relaxed),
             workers,
         }
     }

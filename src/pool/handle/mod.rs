@@ -26,8 +26,8 @@ use std::io;
 /// first in, first out.
 ///
 /// Clones are handles of the same pool. Dropping the last handle [shuts the pool
-/// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops it does
-/// not wait, and the threads leave when all accepted jobs have run.
+/// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops the last
+/// handle does not wait, and the threads leave when all accepted jobs have run.
 ///
 /// # Progress
 ///
@@ -38,14 +38,14 @@ use std::io;
 /// # Order
 ///
 /// In each *turn* a worker runs one job, usually the newest of its own. A future that wakes itself
-/// while a worker polls it has *yielded*. It queues behind the futures that have yielded on that
-/// worker before, until the worker's deque is empty. Of the turns that find the deque empty, one in
+/// while a worker polls it has *yielded*. Such a future waits until the worker's deque is empty,
+/// and queues behind the futures that have yielded there before. If the deque is empty, one turn in
 /// eight first takes up to 32 jobs from outside.
 ///
 /// So that jobs that keep spawning starve no other job, there are two exceptions:
 ///
 /// - Every 61st turn begins with the oldest job that was spawned from outside. If futures have
-///   yielded on the worker, every second one of these turns begins with such a future.
+///   yielded on the worker, every second of these turns begins with the oldest such future instead.
 /// - Every 976th turn begins with the oldest job of a random worker, possibly its own.
 ///
 /// # Examples
@@ -160,7 +160,7 @@ impl ThreadPool {
     }
 
     /// Spawns several closures without handles, and decides once how many workers to wake. If the
-    /// iterator panics, the closures that it has returned before still run.
+    /// iterator panics, the pool still runs the closures that the iterator has returned before.
     ///
     /// # Errors
     ///
@@ -182,7 +182,8 @@ impl ThreadPool {
         I: IntoIterator<Item = F>,
     {
         let (shared, count) = (self.shared(), Cell::new(0));
-        // Also if the iterator panics, because the jobs that it has returned are queued by then.
+        // Notifies even if the iterator panics, because the jobs that it has returned are queued by
+        // then.
         let _notify = Finally(|| {
             shared.idle.searchers.notify_many(count.get());
             shared.notify_if_discarding();
@@ -228,7 +229,8 @@ impl ThreadPool {
     /// [`max_threads`](crate::pool::Builder::max_threads).
     /// [`Unsupported`](io::ErrorKind::Unsupported) if [another
     /// layer](crate::pool::Builder::build_with) starts the threads. In these two cases nothing
-    /// changes. The system's error if it refuses threads; then the pool has fewer than wanted.
+    /// changes. The system's error if it refuses threads; the pool then has fewer threads than
+    /// wanted.
     ///
     /// # Examples
     ///
@@ -277,7 +279,6 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
-            // Relaxed: a worker runs the jobs that it accepts before it leaves (I2).
             Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
                 local.deque.push_made(job);
             }
@@ -287,7 +288,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts or refuses a job, on a thread that is no worker or in a closed pool.
+    /// Accepts or refuses a job if this thread is no worker, or the pool is closed.
     fn accept_elsewhere(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
             Ok(Some(local)) => local.deque.push(job),
@@ -302,8 +303,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts a job that comes after the jobs of this worker and of the injector. Inlined, so that
-    /// the job goes from registers to the deque.
+    /// Accepts a job that runs after the queued jobs of this worker and of the injector. Inlined,
+    /// so that the job goes from registers to the deque.
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
@@ -322,18 +323,17 @@ impl Pool {
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        // Relaxed: true at some moment suffices.
         NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
     }
 
-    /// Returns where the jobs of this thread go. `Some` is the worker of this pool that this thread
-    /// is: the jobs go into its deque. `None` says that this thread is no worker of this pool: they
-    /// go into the injector. An error is the reason of a refusal.
+    /// Returns where the jobs of this thread go. With `Some`, the jobs go into the deque of this
+    /// worker. With `None`, this thread is no worker of the pool, and the jobs go into the
+    /// injector. An error is the reason to refuse the jobs.
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;
-        // Relaxed: an old value does no harm. A closed injector itself refuses jobs, and a worker
-        // runs the jobs that it accepts before it leaves (I2).
+        // Relaxed, here and in `accept`: an old value does no harm. A closed injector refuses jobs,
+        // and a worker runs the jobs that it accepts before it leaves (I2).
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),

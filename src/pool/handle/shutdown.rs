@@ -1,6 +1,6 @@
 //! How pools end. A thread that shuts a `ThreadPool` down closes it, and drops the queued jobs if
-//! it cancels. Then it waits until the count `present` is zero. The last thread to go ends the
-//! futures.
+//! it cancels. Then that thread waits until the count `present` is zero. The last thread to go ends
+//! the futures.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -49,9 +49,10 @@ impl ThreadPool {
     /// Returns a future that is ready when all accepted jobs have run or were dropped. It blocks no
     /// thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
-    /// The returned future does not wait for spawned futures that are pending, so those may await
+    /// The returned future does not wait for spawned futures that are pending, so these may await
     /// it. A job of the pool that blocks on the returned future deadlocks, because that job has not
-    /// ended. So does a destructor that blocks on it while [`Shutdown::Cancel`] drops a job.
+    /// ended. A destructor that blocks on the returned future while [`Shutdown::Cancel`] drops a
+    /// job deadlocks, too.
     ///
     /// # Examples
     ///
@@ -96,7 +97,6 @@ impl ThreadPool {
         if self.end_in(how, Some(time))? { Ok(()) } else { Err(ShutdownError::StillRunning) }
     }
 
-    /// Shuts down, and returns whether every thread has ended in time.
     fn end_in(&self, how: Shutdown, time: Option<Duration>) -> Result<bool, WouldDeadlock> {
         let shared = self.shared();
         if shared.is_own_thread() {
@@ -107,8 +107,8 @@ impl ThreadPool {
     }
 
     /// Refuses further jobs as [`shutdown`](Self::shutdown) does, but does not wait for the
-    /// threads. Dropping the last handle does not wait for them afterwards either. Any thread may
-    /// call this.
+    /// threads. Dropping the last handle later does not wait for them either. Any thread may call
+    /// this.
     ///
     /// # Examples
     ///
@@ -239,24 +239,24 @@ impl Pool {
     }
 
     /// Counts this thread as one of the pool's while it runs `f`. So the pool does not end before
-    /// `f` has dropped the jobs that it takes. A destructor there that waits for the pool's end
-    /// gets an error.
+    /// `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's end, the
+    /// destructor gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
-        self.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
+        self.present.fetch_add(1, Relaxed);
         current::as_stranger(self.id, f);
         self.go();
     }
 
-    /// Drops the queued jobs, wherever they are. A job that is queued later stays until a worker
-    /// looks for its next job, and drops it. A job that a waiting worker is moving meanwhile can be
-    /// missed. That worker does not drop it, but tells the thread that waits for the pool's end,
-    /// and that thread looks again.
+    /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
+    /// that looks for its next job. This call can miss a job that a waiting worker is moving. Then
+    /// that worker tells the thread that waits for the pool's end, and that thread calls `discard`
+    /// again.
     #[cold]
     fn discard(&self) {
-        // Looks as a worker does before it sleeps. Then either this thread sees a moved job, or the
-        // moving thread sees `DISCARD` after it has notified of the job. The bit `BARRED` of a
-        // worker that dozes would not suffice: if the moving thread finds no worker dozing, it does
-        // not fence.
+        // Looks for jobs as a worker does before it sleeps. So either this thread sees a moved job,
+        // or the moving thread sees `DISCARD` after its notification. The barrier of an earlier
+        // dozer (`BARRED`) would not suffice: a moving thread that finds no worker dozing does not
+        // fence.
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
@@ -265,7 +265,7 @@ impl Pool {
     }
 
     /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
-    /// the shelf, where the scopes' owners find them, since perhaps no other worker is left. A
+    /// the shelf. There the scopes' owners find them, since perhaps no other worker is left. A
     /// dropped half of a `join` goes back to its owner.
     pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
@@ -273,7 +273,7 @@ impl Pool {
         }
         let seats = self.registry.with(<[_]>::to_vec);
         for seat in seats {
-            // At most the jobs that are there now, since a tree of `join`s goes on spawning.
+            // Only as many jobs as the deque has now, since a tree of `join`s goes on spawning.
             let jobs = iter::from_fn(|| seat.stealer.steal_some(|_, _| true));
             jobs.take(seat.stealer.len()).for_each(|job| self.drop_unless_awaited(job));
             let yielded = iter::from_fn(|| seat.take_yielded());
@@ -294,12 +294,11 @@ impl Pool {
     pub(crate) fn drop_pinned(&self, seat: &Seat) {
         let pinned = || seat.urgent.pop().or_else(|| seat.pinned.pop());
         for job in iter::from_fn(pinned) {
-            self.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+            self.attention.fetch_sub(PINNED, Relaxed);
             self.drop_caught(job);
         }
     }
 
-    /// Drops a job, and reports the panic of its destructor.
     pub(crate) fn drop_caught(&self, job: Job) {
         if let Err(payload) = thread::catch(|| drop(job)) {
             self.report(payload);
@@ -307,8 +306,8 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed, both: the lock of `End` orders them. The last thread to go looks for the token
-        // afterwards.
+        // Relaxed, both: the last thread to go takes the lock of `End` after its last write, and
+        // this call takes the lock before it reads.
         self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0, || None)
     }
 
@@ -329,10 +328,10 @@ impl Pool {
         }
     }
 
-    /// Waits until all threads have gone. Returns `false` if the deadline comes first.
+    /// Waits until all threads have gone. Returns `false` if `deadline` comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
         let is_gone = || self.present.load(GONE.acquire()) == 0;
-        // Relaxed, both: `quiet` orders them.
+        // Relaxed, both accesses of `MISSED`: `quiet` orders them.
         let is_missed = || self.attention.load(Relaxed) & MISSED != 0;
         while self.idle.quiet.wait_until(deadline, || is_gone() || is_missed()) && !is_gone() {
             self.attention.fetch_and(!MISSED, Relaxed);
@@ -354,8 +353,8 @@ impl Pool {
 }
 
 impl Drop for PoolHandle {
-    /// Shuts down as `shutdown(Drain)` does. But it does not wait if it runs on a thread of the
-    /// pool, or after `shutdown_background`.
+    /// Shuts down as `shutdown(Drain)` does. But the drop does not wait on a thread of the pool, or
+    /// after `shutdown_background`.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
         if !self.0.is_own_thread() && !self.0.crew.lock().is_background {

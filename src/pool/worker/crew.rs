@@ -15,6 +15,7 @@ use alloc::format;
 use crossbeam_utils::CachePadded;
 use std::io;
 
+// Relaxed, where a site gives no reason: the data is under the lock of the crew, or is a hint.
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
     /// afterwards, because the system gives none, or another thread is closing the pool. The
@@ -35,14 +36,13 @@ impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if any is still missing.
     pub(crate) fn start_all(this: &Arc<Self>) -> io::Result<()> {
         let mut crew = this.crew.lock();
-        // Relaxed: it is written under the lock.
         let attention = this.attention.load(Relaxed);
         if attention & MISSING == 0 || crew.is_closing || this.settings.is_hosted {
             return Ok(());
         }
         let result = Pool::fill(this, &mut crew);
         if result.is_ok() {
-            // Last, because a thread that does not see the bit relies on the threads.
+            // The bit is cleared last, because a thread that does not see it relies on the threads.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
         drop(crew);
@@ -58,7 +58,7 @@ impl Pool {
             result = Pool::start_one(this, crew);
         }
         if result.is_err() {
-            this.attention.fetch_or(MISSING, Relaxed); // Relaxed: written under the lock
+            this.attention.fetch_or(MISSING, Relaxed);
         }
         result
     }
@@ -73,7 +73,6 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts the threads that an open pool lacks, or the one that a closing pool needs.
     fn fill_or_start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         if crew.is_closing { Pool::start_for_rest(this, crew) } else { Pool::fill(this, crew) }
     }
@@ -99,7 +98,6 @@ impl Pool {
         }
     }
 
-    /// Adds a seat for a guest, or for a thread that is about to start.
     pub(crate) fn add_vacancy(this: &Arc<Self>, crew: &mut Crew, is_guest: bool) -> Vacancy {
         let (index, bell) = (crew.take_index(), ThreadPark::new());
         let (deque, yielded) = (Worker::new_lifo(), Worker::new_fifo());
@@ -119,9 +117,10 @@ impl Pool {
         });
         this.registry.add(&seat);
         this.idle.activate();
-        this.present.fetch_add(1, Relaxed); // Relaxed: GONE orders the subtraction
+        this.present.fetch_add(1, Relaxed);
         if is_guest {
-            // Under the lock, as in `unseat`: a worker that reads both counts sees both or neither.
+            // Both counts change under the lock, here and in `unseat`. So `run_enough` sees both
+            // changes or neither.
             crew.guests += 1;
             this.idle.step_back();
         } else {
@@ -159,9 +158,9 @@ impl Pool {
         }
         let mut crew = this.crew.lock();
         crew.target = threads;
-        this.threads.store(threads, Relaxed); // Relaxed: a copy for readers without the lock
+        this.threads.store(threads, Relaxed);
         if crew.is_closing || crew.alive == 0 {
-            return Ok(()); // they start with the first job
+            return Ok(()); // the threads start with the first job
         }
         let result = Pool::fill(this, &mut crew);
         let is_too_large = crew.is_too_large();
@@ -169,7 +168,7 @@ impl Pool {
         drop(crew);
         this.give_up(&result);
         if is_too_large {
-            this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
+            this.attention.fetch_or(SURPLUS, Relaxed);
         }
         this.idle.notify_all();
         result
@@ -185,25 +184,25 @@ impl Pool {
             crew.leaving += 1;
         }
         if crew.is_closing || !crew.is_too_large() {
-            self.attention.fetch_and(!SURPLUS, Relaxed); // Relaxed: a hint
+            self.attention.fetch_and(!SURPLUS, Relaxed);
         }
         self.mark_spare(&crew);
         discharges
     }
 
-    /// Lets another thread take the place of a worker that begins to block. The seat then says
-    /// whether another thread has it.
+    /// Lets another thread take the place of a worker that begins to block. Afterwards the seat
+    /// says whether another thread has the place.
     pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
-        // An error is not passed on: the pool then runs with fewer threads.
+        // The caller gets no error: the pool then runs with fewer threads.
         let result = Pool::fill_or_start_for_rest(this, &mut crew);
         this.mark_spare(&crew);
         // The threads of a closing pool leave when they find no job, so no worker can rely on them.
         let is_taken = !crew.is_closing && !crew.is_too_small();
         let is_started = crew.alive > before;
-        seat.relies_on_others.store(is_taken, Relaxed); // Relaxed: under the lock
+        seat.relies_on_others.store(is_taken, Relaxed);
         drop(crew);
         this.give_up(&result);
         if !is_taken {
@@ -214,35 +213,35 @@ impl Pool {
         }
     }
 
-    /// Wakes the workers that sleep because other workers had their places. Too few workers run
-    /// now, or the pool closes, and perhaps only the sleepers can run the jobs.
+    /// Wakes the workers that sleep because other threads had their places. Called when too few
+    /// workers run. Also called when the pool closes, since perhaps only these workers can run the
+    /// jobs.
     #[cold]
     pub(crate) fn recall(&self) {
         self.registry.with(|seats| {
-            // Relaxed: written under the lock that the caller had, before the pool was closing.
+            // Relaxed: the flags were set under the lock of the crew, which the caller has held
+            // since.
             let relying = seats.iter().filter(|it| it.relies_on_others.swap(false, Relaxed));
             relying.for_each(|it| it.bell.wake_by_ref());
         });
     }
 
-    /// Counts a worker that has blocked as running again.
     pub(crate) fn end_blocking(&self, seat: &Seat) {
         let mut crew = self.crew.lock();
         crew.blocked -= usize::from(!seat.is_guest);
         let surplus = crew.surplus();
         self.mark_spare(&crew);
         drop(crew);
-        // Relaxed: a hint. A worker that wakes up finds `SPARE` when it next sleeps.
+        // A stale value does no harm: a worker that wakes up finds `SPARE` when it next sleeps.
         if surplus > self.idle.may_go.load(Relaxed) {
-            // Wakes a sleeping worker, so that it sleeps again with a timeout, and then may go.
+            // The worker that this wakes sleeps again, now with a timeout, and then may go.
             self.idle.notify_one();
         }
     }
 
     /// Returns whether at least `others` more workers run than are wanted. Workers that rest, block
-    /// or sleep in a wait are not counted. In a closed pool the answer is always `false`.
+    /// or sleep in a wait do not count. In a closed pool the answer is `false`.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
-        // Relaxed: a hint, which is set whenever there can be too many workers.
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0 && attention & CLOSED == 0 && {
             let crew = self.crew.lock();
@@ -250,9 +249,7 @@ impl Pool {
         }
     }
 
-    /// Notes whether a worker that has slept for `keep_alive` may go.
     fn mark_spare(&self, crew: &Crew) {
-        // Relaxed, both: a hint.
         if crew.is_too_large() {
             self.attention.fetch_or(SPARE, Relaxed);
         } else {
@@ -261,17 +258,17 @@ impl Pool {
     }
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. The worker then no longer counts as running, and another worker is notified.
-    /// Returns `false` if the worker keeps its seat. Then it is no longer discharged. A worker keeps
-    /// its seat if jobs are pinned to it. A discharged worker of a closing pool keeps it too, since
-    /// the other workers might have left.
+    /// jobs to it. The worker no longer counts as running, and another worker is notified. Returns
+    /// `false` if the worker keeps its seat, and so is no longer discharged. A worker keeps its
+    /// seat if jobs are pinned to it. A discharged worker of a closing pool keeps its seat too,
+    /// since the other workers might have left.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
             crew.alive += usize::from(is_discharged);
             crew.leaving -= usize::from(is_discharged);
             if crew.is_too_large() {
-                this.attention.fetch_or(SURPLUS, Relaxed); // Relaxed: checked under the lock
+                this.attention.fetch_or(SURPLUS, Relaxed);
             }
             this.mark_spare(&crew);
             return false;
@@ -285,13 +282,13 @@ impl Pool {
             crew.alive -= usize::from(!is_discharged);
             crew.leaving += usize::from(!is_discharged);
         }
-        // Another worker might have begun to block since this worker looked for a job, and rely on
-        // it.
+        // Another worker might have begun to block since this worker last looked for a job. It then
+        // relies on this worker, which leaves.
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
-        // This worker might have taken a notification that another worker needs. A guest takes its
-        // place along, and so needs no spare worker.
+        // Notifies another worker, because this one might have taken a notification meant for any.
+        // A guest takes its place along, so a guest's end frees no place for a spare worker.
         if seat.is_guest {
             this.idle.notify_one();
         } else {
@@ -300,20 +297,19 @@ impl Pool {
         true
     }
 
-    /// Frees the worker's index, after its stop hook has returned. Starts a thread if the pool
-    /// lacks one and could not start it while this one counted.
+    /// Frees the worker's index, after its stop hook has returned. Then starts a thread if the pool
+    /// lacks one, which it could not start while this worker counted.
     pub(crate) fn vacate(this: &Arc<Self>, seat: &Seat, is_discharged: bool) {
         let mut crew = this.crew.lock();
         crew.taken[seat.index] = false;
         if is_discharged {
-            // Detaches the discharged thread. Otherwise its handle would stay until the pool closes.
+            // Detaches the thread. Otherwise its handle would stay until the pool closes.
             drop(crew.threads[seat.index].take());
         }
         if seat.is_guest {
             return;
         }
         crew.leaving -= 1;
-        // An error is not passed on, as in `begin_blocking`.
         let result = Pool::fill_or_start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);

@@ -36,53 +36,51 @@ pub(crate) struct Local {
     pub(crate) shared: Arc<Pool>,
     pub(crate) seat: Arc<Seat>,
     pub(crate) deque: Worker<Job>,
-    /// The pool's futures that have woken themselves on this worker, each with the reference of its
-    /// job. The oldest comes first.
+    /// The futures that have woken themselves on this worker, oldest first.
     pub(crate) yielded: Worker<AnyTask>,
-    /// Where the worker sleeps when there is nothing to do.
+    /// Where the worker sleeps for lack of jobs.
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where the worker sleeps in a wait.
     pub(crate) bell: RefCell<ThreadPark>,
     /// How many turns the worker has had; it wraps.
     pub(crate) turn: Cell<u32>,
     pub(crate) random: Cell<u32>,
-    /// How many tasks this worker has claimed since its last `sweep`. Their jobs can be tombstones
-    /// in the deque.
+    /// How many tasks this worker has claimed since its last `sweep`. A claimed task's job is a
+    /// tombstone, and can still be in the deque.
     pub(crate) litter: Cell<usize>,
-    /// The number of services that the worker is in, one within the other.
+    /// The number of services that the worker is in now, one within the other.
     pub(crate) depth: Cell<usize>,
-    /// The number of services that the worker has begun.
+    /// The number of services that the worker has begun so far.
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether the start hook has returned. The worker has counted as running since.
+    /// Whether the start hook has returned. From then on the worker counts as running.
     pub(crate) has_begun: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.
     pub(crate) has_stepped_aside: Cell<bool>,
     pub(crate) is_discharged: Cell<bool>,
-    /// When the worker's `keep_alive` began, if that runs.
+    /// When the present period of `keep_alive` began, if there is one.
     pub(crate) may_go_since: Cell<Option<Instant>>,
     pub(crate) busy_since: Cell<Instant>,
     /// Whether the worker's last sleep for lack of work was shorter than `SHORT_SLEEP`.
     pub(crate) slept_briefly: Cell<bool>,
     /// The number of jobs that the worker had run when it last woke up.
     pub(crate) runs_at_wake: Cell<u64>,
-    /// The memory of a search for jobs with which a wait can help.
+    /// Memory that `leapfrog` reuses.
     pub(crate) views: Cell<Views>,
-    /// The memory for the jobs above a half, while the half is taken back.
+    /// Memory that `take_back_from_below` reuses.
     pub(crate) above: Cell<Vec<Job>>,
 }
 
 impl Local {
-    /// Returns the worker that this thread is, if it is a worker of this pool.
     #[inline]
     pub(crate) fn of(shared: &Pool) -> Option<&Local> {
         Local::current().filter(|it| ptr::eq(&*it.shared, shared))
     }
 
-    /// Returns the worker that this thread is. The caller must not keep the result beyond the job
-    /// that it is in: only until then is the worker sure to exist.
+    /// Returns the worker that this thread is. The caller must not keep the result beyond the
+    /// current job, because the worker might not exist afterwards.
     #[inline]
     pub(crate) fn current<'a>() -> Option<&'a Local> {
         let current = CURRENT.try_with(Cell::get).unwrap_or(ptr::null());
@@ -92,7 +90,8 @@ impl Local {
     }
 
     pub(crate) fn new(Vacancy { shared, seat, deque, yielded, bell }: Vacancy) -> Self {
-        // Any seed but zero. The workers' seeds differ, so that they start at different victims.
+        // Xorshift needs a seed other than zero. The seeds differ, so that workers begin at
+        // different victims.
         let random = Cell::new(seat.index as u32 + 1);
         let has_begun = Cell::new(seat.is_guest); // a guest has no start hook
         Local {

@@ -24,7 +24,8 @@ use search::{Next, SHORT_SLEEP};
 /// The bits of `attention` for which a worker calls `attend` before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
-// Relaxed, where a site gives no reason: each turn reads the bits again.
+// Relaxed, where a site gives no reason: each turn reads the bits again. The data behind the bits
+// is under a lock or in a queue.
 impl Local {
     /// Makes this thread a worker, until the worker leaves the pool.
     pub(crate) fn live(vacancy: Vacancy) {
@@ -45,8 +46,8 @@ impl Local {
                     local.shared.report(payload);
                 }
             });
-            // After `retire`, the hook's jobs go to the injector. The injector takes a job only if
-            // another thread is there to run it.
+            // After `retire`, jobs that the stop hook spawns go to the injector. It takes a job
+            // only if another thread is there to run it.
             Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
@@ -54,8 +55,8 @@ impl Local {
         local.depart();
     }
 
-    /// Runs jobs until it is time to leave, and then leaves the seat. The panic of a job ends the
-    /// call, and `live` calls `serve` again.
+    /// Runs jobs until it is time to leave, and then leaves the seat. If a job panics, this call
+    /// ends, and `live` calls `serve` again.
     fn serve(&self) {
         loop {
             loop {
@@ -83,8 +84,8 @@ impl Local {
         }
     }
 
-    /// Polls a future that has yielded here. If it yields again, the reference that `task` holds
-    /// goes back into the deque.
+    /// Polls a future that has yielded on this worker. If it yields again, the reference that
+    /// `task` holds goes back into the deque.
     #[inline(always)]
     fn poll_again(&self, task: AnyTask) {
         let (polled, task) = task.poll_again();
@@ -115,9 +116,9 @@ impl Local {
 
     /// Returns the newest job of the deque, if nothing else comes first.
     ///
-    /// `next` would find the same job, but would return it from one of several branches. There the
-    /// compiler stores the job in single words and at once loads them in pairs. Such a load waits
-    /// until the stores have reached the cache.
+    /// `next` would find the same job, but return it from one of several branches. For such a
+    /// branch, the compiler stores the job in single words, and at once loads it in pairs. Such a
+    /// load waits until the stores have reached the cache.
     #[inline(always)]
     fn next_own(&self) -> Option<Job> {
         let attention = self.shared.attention.load(Relaxed);
@@ -127,7 +128,6 @@ impl Local {
         self.deque.pop()
     }
 
-    /// Returns the oldest future that has yielded here, if nothing else comes first.
     #[inline(always)]
     fn next_yielded(&self) -> Option<AnyTask> {
         let attention = self.shared.attention.load(Relaxed);
@@ -142,13 +142,13 @@ impl Local {
     #[inline]
     fn next(&self) -> Option<Job> {
         loop {
-            // Relaxed: the data behind the bits is under a lock, or `sleep` looks again.
             let attention = self.shared.attention.load(Relaxed);
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // A worker that might be surplus checks that first, before it takes a job from the
-            // others. With jobs of its own it checks now and then, since these might never end.
+            // A worker that might be surplus asks whether enough others run, before it takes
+            // another worker's job. While it has jobs of its own, which might never end, it asks
+            // only in some turns.
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
@@ -158,7 +158,6 @@ impl Local {
                 }
             }
             match self.search() {
-                // Relaxed: if the worker misses the bit, the job runs.
                 Next::Run(job) if self.shared.attention.load(Relaxed) & DISCARD != 0 => {
                     self.shared.drop_caught(job);
                 }
@@ -169,14 +168,14 @@ impl Local {
         }
     }
 
-    /// Does the work that the bits ask for. Returns whether the worker has to leave.
+    /// Does the work for which bits of `attention` are set. Returns whether the worker has to
+    /// leave.
     #[cold]
     fn attend(&self) -> bool {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
-        // Relaxed: the data behind the bits is under a lock or in a queue. Read after the pinned
-        // jobs, which can take long.
+        // Read after the pinned jobs, which can take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
@@ -194,25 +193,26 @@ impl Local {
 
     pub(crate) fn take_from(&self, pinned: &Injector<Job>) -> Option<Job> {
         let job = pinned.pop()?;
-        self.shared.attention.fetch_sub(PINNED, Relaxed); // Relaxed: a hint
+        self.shared.attention.fetch_sub(PINNED, Relaxed);
         Some(job)
     }
 
-    /// Drops the queued jobs; their handles report a cancellation.
+    /// Drops this worker's jobs and those of the injector and the shelf. Their handles report a
+    /// cancellation.
     fn discard(&self) {
         let everything = core::iter::from_fn(|| self.pop_own().or_else(|| self.take_one()));
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there might be a job. A spare worker sleeps until too few others run. In the
-    /// last look before the sleep, each queue that is not certainly empty counts as having a job.
-    /// Returns `None` if the worker has to leave.
+    /// Sleeps until there might be a job. A spare worker sleeps until too few others run. A queue
+    /// that is not certainly empty counts as having a job. Returns `None` if the worker has to
+    /// leave.
     pub(crate) fn sleep<'a>(&self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Read before the look, because an injector that is closed and empty stays so (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        // A spare worker leaves the jobs of an open pool to the others. They might have left a
-        // closed pool already (I2).
+        // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool
+        // those might have left already (I2).
         let may_run = !is_spare || attention & CLOSED != 0;
         if may_run && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();
@@ -224,8 +224,8 @@ impl Local {
         }
         self.hook(&shared.settings.on_thread_park);
         if self.has_own() {
-            // The hook has spawned a job, and perhaps no other worker comes for it. A worker sleeps
-            // only with empty deques (I4).
+            // The hook has spawned a job, which perhaps no other worker takes. A worker sleeps only
+            // with empty deques (I4).
             let search = resting.cancel();
             self.hook(&shared.settings.on_thread_unpark);
             return Some(search);
@@ -249,7 +249,7 @@ impl Local {
         Some(search)
     }
 
-    /// Counts the busy time, which began when the worker last woke up. Returns the present time.
+    /// Counts the time since the worker last woke up as busy. Returns the present time.
     fn note_end_of_work(&self) -> Instant {
         let (counters, now) = (&self.seat.counters, clock::now());
         if counters.runs() == self.runs_at_wake.get() {
@@ -262,15 +262,14 @@ impl Local {
         now
     }
 
-    /// Returns how much is left of `keep_alive`. It began with the first sleep with a timeout since
-    /// the worker's last job, so a wake-up without a job does not prolong it.
+    /// Returns how much is left of `keep_alive`. That time began with the first sleep with a
+    /// timeout since the worker's last job. So a wake-up without a job does not prolong it.
     fn time_left(&self, now: Instant) -> Duration {
         let since = self.may_go_since.get().unwrap_or(now);
         self.may_go_since.set(Some(since));
         self.shared.settings.keep_alive.saturating_sub(now.saturating_duration_since(since))
     }
 
-    /// Notes and returns how long the worker has slept.
     fn note_begin_of_work(&self, slept_since: Instant) -> Duration {
         let now = clock::now();
         self.busy_since.set(now);
@@ -290,9 +289,9 @@ impl Local {
         }
     }
 
-    /// Leaves the seat, unless the worker has to stay after all. Returns whether the worker has
-    /// left. No job is left behind (I2): the worker gives its jobs away, or it keeps its seat,
-    /// where other workers find them.
+    /// Leaves the seat, unless the worker has to stay after all. Returns whether it has left. A
+    /// worker that leaves gives its jobs away. A worker that stays keeps its seat, so that other
+    /// workers find its jobs (I2).
     fn gets_up(&self) -> bool {
         self.hand_own_over();
         let gets_up = Pool::unseat(&self.shared, &self.seat, self.is_discharged.get());
@@ -306,7 +305,6 @@ impl Local {
         self.has_begun.set(true);
     }
 
-    /// Returns whether the worker counts as running.
     pub(crate) fn counts(&self) -> bool {
         self.has_begun.get() && !self.has_stepped_aside.get()
     }
@@ -319,7 +317,7 @@ impl Local {
         shared.go();
     }
 
-    /// Calls a hook of the user's. The pool reports a panic of the hook as that of a job.
+    /// Calls a hook of the user's. The pool reports the hook's panic, and the worker goes on.
     fn hook(&self, hook: &Option<Hook>) {
         if let Some(hook) = hook {
             if let Err(payload) = thread::catch(|| hook(self.seat.index)) {
@@ -329,7 +327,7 @@ impl Local {
     }
 }
 
-/// The worker's place in the pool, which another thread takes while the worker blocks.
+/// The worker's place in the pool. Another thread takes the place while the worker blocks.
 impl current::Ticket for Local {
     fn step_aside(&self) {
         // In its stop hook the worker has no place.

@@ -18,20 +18,20 @@ use core::time::Duration;
 /// number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// Of the turns that would begin at the injector, one in this many begins at the oldest job of a
-/// random worker's deque. That can be this worker's own deque. So jobs that keep spawning starve
-/// neither the jobs below them nor those of a busy worker. These turns are rare, because each
-/// leaves one more branch open in a tree of jobs that is run depth first.
+/// Of the turns that would begin at the injector, one in this many begins with the oldest job of a
+/// random worker's deque. The random worker can be this one. So jobs that keep spawning starve
+/// neither older jobs in the same deque nor those of a busy worker. These turns are rare, because
+/// each leaves one more branch open in a tree of jobs that is run depth first.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
-/// Of the turns in which the deque is empty, one in this many begins at the injector. The others
-/// begin at the futures that have yielded here. A turn at the injector takes a batch.
+/// Of the turns in which the deque is empty, one in this many begins at the injector, and takes a
+/// batch. The others begin at the futures that have yielded on this worker.
 const ELSEWHERE_FIRST_EVERY: u32 = 8;
 
 /// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
-/// If a sleep was shorter than this, searching on would have been better.
+/// If a worker slept for less than this, it should have searched on instead.
 pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
 /// A deque with fewer claimed jobs is not worth a sweep.
@@ -58,8 +58,8 @@ impl Local {
         self.deque.pop().or_else(|| self.yielded_or(is_others, || self.take_batch()))
     }
 
-    /// Takes the oldest future that has yielded here, or else a job that `other` finds. If
-    /// `is_others`, `other` comes first.
+    /// Takes the oldest future that has yielded on this worker, or else a job that `other` finds.
+    /// If `is_others`, tries `other` first.
     #[inline]
     pub(crate) fn yielded_or(
         &self,
@@ -73,8 +73,9 @@ impl Local {
         }
     }
 
-    /// Returns whether the injector has jobs that come before the futures that have yielded here.
-    /// Without such futures the answer does not matter, so the injector's cache line is not read.
+    /// Returns whether the injector has jobs that come before the futures that have yielded on this
+    /// worker. If there are no such futures, the answer does not matter. Then the injector's cache
+    /// line is not read.
     #[inline(always)]
     pub(super) fn looks_elsewhere(&self) -> bool {
         self.turn.get() % ELSEWHERE_FIRST_EVERY == 0
@@ -101,11 +102,12 @@ impl Local {
 
     #[cold]
     fn look_around(&self) -> Option<Job> {
-        // Counted here, so that the worker does not repeat this turn if no job runs.
+        // The turn counts at once, so that the worker does not repeat it if no job runs.
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
         if self.shared.settings.has_own_park() {
-            // Otherwise a driver of input and output could starve.
+            // The park can be a driver of input and output. Without this call a busy worker would
+            // starve it.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
         let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
@@ -113,8 +115,8 @@ impl Local {
         oldest.or_else(|| self.yielded_or(turn % 2 == 1, || self.take_one()))
     }
 
-    /// Takes the oldest job of a random worker. That worker and the thieves might be busy with
-    /// newer jobs for long, so the oldest job could starve.
+    /// Takes the oldest job of a random worker. That job could starve while the worker and the
+    /// thieves are busy with newer jobs.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -133,8 +135,8 @@ impl Local {
         Some(job)
     }
 
-    /// Notifies a worker of the jobs of a batch. Other workers could not see these jobs during the
-    /// move (I3), so a worker that looked then might sleep.
+    /// Notifies a worker of the jobs of a batch. During the move other workers could not see these
+    /// jobs (I3). So a worker that looked for jobs meanwhile might now sleep.
     #[inline]
     fn tell_of_batch(&self) {
         if self.has_own() {
@@ -142,13 +144,13 @@ impl Local {
         }
     }
 
-    /// Looks everywhere for some microseconds, then sleeps, until there is a job. While the worker
-    /// looks, notifiers wake no other worker.
+    /// Looks everywhere for some microseconds, then sleeps, and repeats this until there is a job.
+    /// While the worker looks, notifiers wake no other worker.
     ///
     /// A worker whose last sleep was short searches for longer, even if others search too. So a
-    /// pool that gets its next work soon has no thread to wake, and an idle pool sleeps at once.
-    /// The rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning
-    /// for a Shared-Memory Multiprocessor" (1991).
+    /// pool whose next job comes soon has no thread to wake, and an idle pool sleeps at once. The
+    /// rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning for
+    /// a Shared-Memory Multiprocessor" (1991).
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
@@ -158,7 +160,7 @@ impl Local {
             let mut vigil = if was_short { Vigil::new() } else { Vigil::short() };
             let mut wait_for_halves = Vigil::new();
             while !self.is_called() {
-                // A hook or the park might have spawned jobs into this worker's deque.
+                // The user's hook or park might have spawned jobs into this worker's deque.
                 let own = self.pop_own();
                 let is_surplus = own.is_none() && shared.run_enough(1);
                 let rest = || self.take_batch().or_else(|| shared.shelf.take());
@@ -202,13 +204,13 @@ impl Local {
     /// Returns whether the worker has to begin its next turn: it has pinned jobs, or there are too
     /// many workers.
     pub(crate) fn is_called(&self) -> bool {
-        // Relaxed: `attend` looks closer.
+        // Relaxed: `discharges` looks again under the lock.
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
 
-    /// Takes a job from another worker, and a batch after it. A half of a `join` and a job of a
-    /// scope come alone. They run at once, as services, so that the workers that wait for them can
-    /// find them.
+    /// Takes a job from another worker, and a batch after it. A half of a `join` or a job of a
+    /// scope comes alone, and runs at once, as a service. So the worker that waits for that half or
+    /// job can find it.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -234,13 +236,12 @@ impl Local {
         })
     }
 
-    /// Takes a job from the victim's deque, and a batch after it. If the deque is empty, takes
-    /// futures that have yielded at the victim.
+    /// Steals from the victim's deque, or else futures that have yielded on the victim.
     fn steal_from(&self, victim: &Seat) -> Steal<Job> {
         let job = victim.stealer.steal();
         if matches!(&job, Steal::Success(it) if !it.is_awaited()) {
             let is_nobodys = |words: &_| !Job::are_awaited(words);
-            // The result does not matter, because the rest can be taken later.
+            // The result does not matter, because jobs that are not stolen now can be stolen later.
             let _ = victim.stealer.steal_batch_while(&self.deque, BATCH, is_nobodys);
         }
         job.or_else(|| victim.yielded.steal_batch_and_pop(&self.yielded).map(Job::of_task))
@@ -273,7 +274,7 @@ impl Local {
         })
     }
 
-    /// Takes a half that its owner has not offered, although another worker asked.
+    /// Takes a half that its owner still holds, although another worker has asked for halves.
     fn raid(&self) -> Option<Job> {
         let job = self.shared.registry.with(|seats| {
             let mut holders =
@@ -284,8 +285,8 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the tombstones at the new end of this deque, down to the floor or the newest half of a
-    /// `join`. The half keeps its index, by which its owner finds it.
+    /// Drops the tombstones at the new end of this deque. Stops at the floor, or at the newest half
+    /// of a `join`, which keeps its index so that its owner finds it.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);
@@ -335,7 +336,8 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.shared.notify_of_jobs();
-        // Amortized: for each task claimed since the last sweep, the sweep looks at about two jobs.
+        // Amortized cost: for each task claimed since the last sweep, the next sweep looks at about
+        // two jobs.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

@@ -13,13 +13,13 @@ use crate::task::{Job, current};
 use core::task::Waker;
 use core::time::Duration;
 
-/// How long a waiting worker sleeps at most if no thread has taken its place. It is not notified of
-/// every job, so it looks again whether it can help.
+/// The longest sleep of a waiting worker whose place no thread has taken. Not every job notifies
+/// this worker, so it looks again whether it can help.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// A waiting worker that finds no job anywhere looks and yields at least this often before it
-/// sleeps. If many threads share a core, one yield can take as long as a whole `Vigil`. The number
-/// is rayon's.
+/// sleeps. The time of a `Vigil` does not suffice: if many threads share a core, one yield can take
+/// that long. The number is rayon's.
 const LEAST_YIELDS: u32 = 32;
 
 impl Local {
@@ -42,7 +42,7 @@ impl Local {
     }
 
     /// Runs `f`, which does not panic, with the deque's next index as the floor. Meanwhile
-    /// `pop_above_floor` leaves the items below the floor where they are.
+    /// `pop_above_floor` leaves the older items where they are.
     pub(crate) fn with_floor<R>(&self, f: impl FnOnce(Index) -> R) -> R {
         self.offer_held(); // I9: it would be offered above the floor otherwise
         let floor = self.deque.next_index();
@@ -83,8 +83,8 @@ impl Local {
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
-            // With many workers a look takes longer than a yield, so most rounds only yield. Before
-            // its first yield the worker looks at every depth, because the yield can take long.
+            // With many workers a look takes longer than a yield, so most rounds only yield. The
+            // first look is deep, because the yield after it can take long.
             let may_help = looks.is_power_of_two();
             let is_deep = looks == 1 && again(|| self.shared.is_there_work());
             if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
@@ -105,12 +105,12 @@ impl Local {
         }
     }
 
-    /// Runs a job within a wait. That job can leave jobs in the deque. Of these, runs those of the
-    /// same scope until the wait is over, and lays the others aside. Their service has ended, and
-    /// this worker waits. So the threads that wait for these jobs might not look into this deque.
+    /// Runs a job within a wait, and deals with the jobs that it leaves in the deque. Of these,
+    /// runs those of the same scope until the wait is over, and lays the others aside. Their
+    /// service has ended, so the threads that wait for them might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
-        // Caught, because perhaps no thread waits for a pinned job. Then no thread would get its
+        // Panics are caught: perhaps no thread waits for a pinned job, so no thread would get its
         // panic.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
@@ -124,8 +124,8 @@ impl Local {
 
     /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
     /// job that was spawned by a service which ends the wait. If `is_deep`, the service may also
-    /// end a wait within the wait. If there is no such job, asks the services' workers to offer the
-    /// halves that they hold. With `raids`, also takes one of them.
+    /// end a wait within the wait. If there is no such job, asks these services' workers to offer
+    /// their held halves. With `raids`, also takes one of these halves.
     fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
@@ -171,18 +171,18 @@ impl Local {
             }
             Waited::Aside => drop(bell),
         }
-        // The owners of scopes look only at the oldest job of this deque, and this worker might
+        // Other owners of scopes look only at the oldest job of this deque, and this worker might
         // sleep for long.
         self.expose();
         if current::is_aside() {
-            // The `aside` below then only runs its closure. The enclosing `aside` notified another
-            // worker when it began, but jobs might have come since.
+            // A nested `aside` only runs its closure. The outer `aside` notified another worker
+            // when it began, but jobs might have come since.
             idle.notify_one();
         }
         current::aside(|| {
-            // Within a section that blocks, the place may have been recalled since the section
-            // began. The bell rings once for that, so this wait would sleep on. Relaxed: the bell
-            // orders it.
+            // In a section that blocks, the place may have been recalled already. The bell rings
+            // only once for a recall, so this wait would miss it. Relaxed: the bell orders the
+            // flag.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
@@ -204,11 +204,11 @@ impl Local {
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 
-    /// Lays aside the jobs of other workers' scopes in this deque, and all jobs older than these.
+    /// Lays aside the jobs of other workers' scopes in this deque, and all jobs that are older than
+    /// one of them.
     ///
-    /// The look goes from the oldest job to the first half of a `join`. The jobs above that half
-    /// stay. If the job that spawned them runs in a wait, `help` lays them aside when that job
-    /// ends.
+    /// Looks from the oldest job to the first half of a `join`. The jobs above that half stay. If
+    /// their spawner runs in a wait, `help` lays them aside when the spawner ends.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -247,8 +247,8 @@ impl Pool {
             self.injector.try_push(job).map_err(|it| it.0)?;
             None
         } else {
-            // A worker that sees the pool closed also sees a job that was put on the shelf under
-            // this lock.
+            // Under the lock, because a worker that sees the pool closed must also see a job put on
+            // the shelf before.
             let crew = self.crew.lock();
             if crew.is_closing {
                 return Err(job);
@@ -259,8 +259,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Notifies a worker of a job that has moved. Rings `bell`, that of the owner of the job's
-    /// scope. That owner might sleep while another thread has its place.
+    /// Notifies a worker of a job that has moved. Also rings the bell of the owner of the job's
+    /// scope, because that owner might sleep while another thread has its place.
     fn tell(&self, bell: Option<Waker>) {
         self.notify_of_jobs();
         if let Some(bell) = bell {

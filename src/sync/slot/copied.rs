@@ -1,13 +1,12 @@
-//! A copy of a slot on the machine: made word by word, or under the lock.
+//! A copy of a slot on the machine.
 
 use core::mem::MaybeUninit;
 
-/// The words of a slot, as one thread copied them: of one item, or torn between several. They may
-/// be uninitialised. They become an item only for a thread that has claimed it.
+/// The words of a slot, as one thread copied them. They may be uninitialised, or torn, with words
+/// of several items. Only a thread that has claimed the item may open the copy.
 pub(crate) struct Copied<T>(pub(super) MaybeUninit<T>);
 
 impl<T> Copied<T> {
-    /// Returns the words that were copied.
     #[inline(always)]
     pub(crate) fn words(&self) -> Option<&MaybeUninit<T>> {
         Some(&self.0)

@@ -10,7 +10,7 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Held by the thread that accesses a slot. A lock in each slot would give slots of zero-sized
+/// Held by a thread that accesses any slot. A lock in each slot would give slots of zero-sized
 /// items a size. But a deque can hold more of these items than memory has bytes.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
@@ -31,18 +31,16 @@ impl<T> Slot<T> {
         unsafe { row.assume_init() }
     }
 
-    /// Stores an item, and forgets the old contents without dropping them.
     #[inline(always)]
     pub(crate) fn store(&self, item: T) {
         // SAFETY: I1 — the lock is held, so no other thread accesses the value.
         locked(|| unsafe { self.0.get().cast::<T>().write(item) });
     }
 
-    /// Copies the contents.
     #[inline(always)]
     pub(crate) fn copy(&self) -> Copied<T> {
-        // SAFETY: I1 — the lock is held, so no other thread writes the value. I2 — what is read is
-        // a `MaybeUninit`, so it may be uninitialised.
+        // SAFETY: I1 — the lock is held, so no other thread writes the value. I2 — the value is a
+        // `MaybeUninit`, so it may be uninitialised.
         Copied(locked(|| unsafe { ptr::read(self.0.get()) }))
     }
 
@@ -50,15 +48,14 @@ impl<T> Slot<T> {
     /// because an item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
-        // SAFETY: I1 — the lock is held, so no other thread accesses either value. The callers name
+        // SAFETY: I1 — the lock is held, so no other thread accesses either value. The callers pass
         // two distinct slots.
         locked(|| unsafe { ptr::copy_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
 
-    /// Exchanges the contents of two slots that the caller owns.
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
-        // SAFETY: I1 — the lock is held, so no other thread accesses either value. The callers name
+        // SAFETY: I1 — the lock is held, so no other thread accesses either value. The callers pass
         // two distinct slots.
         locked(|| unsafe { ptr::swap_nonoverlapping(self.0.get(), other.0.get(), 1) });
     }
@@ -70,14 +67,14 @@ impl<T> Slot<T> {
     /// 1. No thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> Copied<T> {
-        // SAFETY: by 1 there are only reads, which do not race with this one. I2 — what is read is
-        // a `MaybeUninit`, so it may be uninitialised.
+        // SAFETY: by 1 no thread writes during this read. I2 — the value is a `MaybeUninit`, so it
+        // may be uninitialised.
         Copied(unsafe { ptr::read(self.0.get()) })
     }
 }
 
-/// Calls `access` under the lock. `access` must not panic. Inlined, so that a large item is not
-/// copied to the stack once more.
+/// Calls `access` under the lock. `access` must not panic, which would leave the lock held.
+/// Inlined, so that a large item is not copied to the stack once more.
 #[inline(always)]
 fn locked<R>(access: impl FnOnce() -> R) -> R {
     while IS_LOCKED.swap(true, Acquire) {

@@ -2,7 +2,7 @@
 //!
 //! A thief copies an item before it knows whether the item is its own. Meanwhile the owner may
 //! write the slot again, and the copy may be torn. The copy, a `Copied`, must not be opened until a
-//! claim has shown that the slot was not written meanwhile. There are three forms of a slot.
+//! claim has shown that the slot was not written during the copy. There are three forms of a slot.
 //!
 //! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations on
 //! possibly uninitialised memory. Padding is uninitialised, and so is a slot that was never
@@ -10,29 +10,28 @@
 //!
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
 //! slot is a copy of the pointer. Only opening the copy touches the payload. So loom reports an
-//! item that is opened before its writer is done. The payload reports an item that is taken twice
-//! or was never written. The model permits each outcome of the machine. A torn copy of the machine
+//! item that is opened before its writer is done. An assertion fails if an item is taken twice or
+//! was never written. The model permits each outcome of the machine. A torn copy of the machine
 //! mixes several writes to the slot, where the model's copy is any one of these writes. But in both
 //! forms a copy is opened only after a claim. A claimed copy is never torn, by an invariant of the
 //! structure (I5 of the deque).
 //!
-//! `locked`, *where `words` has no instructions*: `words` needs inline assembly, which WebAssembly
-//! does not have and Miri does not run. There a thread holds one lock of the process during each
-//! copy. Copies are never torn then, and the deque is not lock-free. `--cfg filch_locked_slots`
+//! `locked`, *where `words` cannot run*: `words` needs inline assembly, which WebAssembly does not
+//! have and Miri does not run. In this form a thread holds one lock of the process during each
+//! copy. So copies are never torn, and the deque is not lock-free. `--cfg filch_locked_slots`
 //! selects this form elsewhere, so that its tests run on every machine.
 //!
 //! # Invariants
 //!
 //! - **I1** Each access to the contents of a shared slot is atomic in `words`, and under the lock
 //!   in `locked`. The only exception is `peek`, whose caller promises that no thread writes.
-//! - **I2** The contents of a slot are a `MaybeUninit`. They may hold no item. A copy of them
-//!   becomes an item only by `assume_init`.
+//! - **I2** The contents of a slot are a `MaybeUninit`, which may hold no item. A copy of the
+//!   contents becomes an item only by `assume_init`.
 //! - **I3** In `words`, each piece lies within a `T`, at an offset that is a multiple of its size.
 //! - **I4** In the model, no borrow of `seen` contains an operation of loom's. loom runs one thread
 //!   at a time, and switches threads only at its operations.
 //! - **I5** In the model, a payload is shared only after its item was written. Only the thread that
-//!   sets `taken` takes the item. If the writing does not happen before the taking, loom reports
-//!   that.
+//!   sets `taken` takes the item. loom reports a taking that is not ordered after the writing.
 
 #[cfg(loom)]
 mod model;

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::vec::Vec;
 
-/// An item as loom sees it.
+/// An item in a cell that loom watches.
 #[derive(Debug)]
 struct WatchedItem<T> {
     item: UnsafeCell<MaybeUninit<T>>,
-    /// Not loom's, because it must not add a happens-before edge. Only a second taker, which is a
-    /// bug, finds it set.
+    /// The standard library's, because loom's would add a happens-before edge. Only a second taker,
+    /// which is a bug, finds it set.
     taken: AtomicBool,
-    /// The words of the item. Not in loom's cell, because a thread may look at its copy while
-    /// another thread takes the item.
+    /// A second copy of the item's words, outside loom's cell: a thread may look at these words
+    /// while another thread takes the item.
     words: MaybeUninit<T>,
 }
 
@@ -26,13 +26,13 @@ struct WatchedItem<T> {
 #[derive(Debug)]
 pub struct Slot<T> {
     payload: AtomicPtr<WatchedItem<T>>,
-    /// Every payload to which this slot ever pointed. So a stale copy never dangles, and a second
-    /// taker meets an assertion, not freed memory.
+    /// Every payload to which this slot ever pointed. They are kept, so that a second taker meets
+    /// an assertion, not freed memory.
     seen: RefCell<Vec<Arc<WatchedItem<T>>>>,
 }
 
-// SAFETY: I4 — `seen` is never borrowed twice at once, since loom switches threads only between
-// the borrows. `payload` is atomic. A thread that copies holds a handle that keeps the slot alive.
+// SAFETY: I4 — no two threads borrow `seen` at once, since loom switches threads only between the
+// borrows. `payload` is atomic.
 unsafe impl<T: Send> Sync for Slot<T> {}
 // SAFETY: I5 — only the thread that sets `taken` takes the item out of its payload, and `T: Send`
 // permits that on any thread.
@@ -43,8 +43,8 @@ unsafe impl<T: Send> Send for Slot<T> {}
 pub struct Copied<T>(Option<Arc<WatchedItem<T>>>);
 
 impl<T> Copied<T> {
-    /// Returns the words of the item. Returns `None` for a slot that was never written. The
-    /// machine's version returns arbitrary words for such a slot.
+    /// Returns the words of the item. Returns `None` for a slot that was never written, where the
+    /// machine's version returns arbitrary words.
     #[must_use]
     pub fn words(&self) -> Option<&MaybeUninit<T>> {
         self.0.as_ref().map(|it| &it.words)
@@ -83,7 +83,6 @@ impl<T> Slot<T> {
             // SAFETY: I2 — these words stay a `MaybeUninit`, so they are no second item.
             words: unsafe { ptr::read(ptr::from_ref(&item).cast()) },
         };
-        // loom reports a taker that is not ordered after this write.
         // SAFETY: I5 — the payload is not shared yet, so no other thread uses the item.
         payload.item.with_mut(|place| unsafe { (*place).write(item) });
         self.put(Copied(Some(Arc::new(payload))));
@@ -121,7 +120,7 @@ impl<T> Slot<T> {
     fn put(&self, copy: Copied<T>) {
         let payload = copy.0.as_ref().map_or(ptr::null(), Arc::as_ptr);
         self.seen.borrow_mut().extend(copy.0);
-        // Relaxed: an index publishes it.
+        // Relaxed: the caller publishes the item later.
         self.payload.store(payload.cast_mut(), Relaxed);
     }
 }

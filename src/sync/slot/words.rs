@@ -21,8 +21,8 @@ pub(crate) struct Slot<T> {
 // opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
-/// Runs the body for the offset of each piece of a `T`. Words come first, then smaller and smaller
-/// pieces that fill its end. Sizes are constants, so no loop remains for small items.
+/// Runs `$body` for each piece of a `T`, with the piece's offset and type: first for words, then
+/// for smaller pieces at the end. Sizes are constants, so no loop remains for small items.
 macro_rules! for_each_piece {
     ($T:ty, |$at:ident, $P:ident| $body:expr) => {{
         let mut $at = 0;
@@ -49,8 +49,8 @@ macro_rules! for_each_piece {
 }
 
 impl<T> Slot<T> {
-    /// Makes empty slots. They are made in place, because a single item may be larger than the
-    /// stack of the thread that grows a deque.
+    /// Makes empty slots. They are made in place, because an item may be larger than the stack of
+    /// the thread that grows a deque.
     pub(crate) fn row(slots: usize) -> Box<[Self]> {
         let row = Box::<[Self]>::new_uninit_slice(slots);
         // SAFETY: I2 — a slot is one `MaybeUninit`, so uninitialised memory is an empty slot.
@@ -58,14 +58,14 @@ impl<T> Slot<T> {
     }
 
     /// Stores an item, and forgets the old contents without dropping them. Only the slot's owner
-    /// may call this, because the pieces of two writers would mix.
+    /// calls this, since the pieces of two writers would mix.
     #[inline(always)]
     pub(crate) fn store(&self, item: T) {
         let item = MaybeUninit::new(item);
         for_each_piece!(T, |at, P| {
             // SAFETY: I3 — `for_each_piece` gives the offset of a `P` within `item`, which is ours.
             let piece = unsafe { read::<P>(item.as_ptr().cast(), at) };
-            self.piece::<P>(at).store(piece, Relaxed); // Relaxed: an index publishes it
+            self.piece::<P>(at).store(piece, Relaxed); // Relaxed: the deque's `bottom` publishes it
         });
     }
 
@@ -82,12 +82,13 @@ impl<T> Slot<T> {
         Copied(copy)
     }
 
-    /// Copies the contents into a slot that the caller owns. They do not pass through the stack,
-    /// because an item may be larger than the stack.
+    /// Copies the contents into a slot that the caller owns. Makes no copy on the stack, because an
+    /// item may be larger than the stack.
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
         for_each_piece!(T, |at, P| {
-            // Relaxed, both: the claim decides as in `copy`, an index publishes as in `store`.
+            // Relaxed, both: a claim decides whether the copy may be opened. The caller publishes
+            // it later.
             other.piece::<P>(at).store(self.piece::<P>(at).load(Relaxed), Relaxed);
         });
     }
@@ -96,8 +97,8 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
         for_each_piece!(T, |at, P| {
-            // Relaxed, all: the caller owns both slots. Another thread's copy may be torn
-            // meanwhile, but no claim permits that thread to open it.
+            // Relaxed, all: the caller owns both slots, and no claim lets another thread open its
+            // copy of them.
             let piece = self.piece::<P>(at).load(Relaxed);
             self.piece::<P>(at).store(other.piece::<P>(at).load(Relaxed), Relaxed);
             other.piece::<P>(at).store(piece, Relaxed);
@@ -111,8 +112,8 @@ impl<T> Slot<T> {
     /// 1. No thread writes the slot during the call.
     #[inline(always)]
     pub(crate) unsafe fn peek(&self) -> Copied<T> {
-        // SAFETY: by 1 there are only reads, which do not race with this one. I2 — what is read is
-        // a `MaybeUninit`, so it may be uninitialised.
+        // SAFETY: by 1 no thread writes during this read. I2 — the value is a `MaybeUninit`, so it
+        // may be uninitialised.
         Copied(unsafe { ptr::read(self.value.get()) })
     }
 
@@ -120,7 +121,7 @@ impl<T> Slot<T> {
     #[inline(always)]
     fn piece<P: AtomicLoad + AtomicStore>(&self, at: usize) -> &AtomicMaybeUninit<P> {
         debug_assert!(at % size_of::<P>() == 0 && at + size_of::<P>() <= size_of::<T>());
-        // SAFETY: I3 — `at` is the offset of a `P` within the slot, as asserted.
+        // SAFETY: I3 — `for_each_piece` gave `at`, so a `P` at this offset lies within the slot.
         let piece = unsafe { self.value.get().cast::<u8>().add(at) };
         debug_assert!(piece.cast::<P>().is_aligned());
         // SAFETY: I3 — `at` is a multiple of the size of `P`, and the slot is aligned for words.
