@@ -117,15 +117,13 @@ fn cancel(
     let _counted = task.count(count, Ended::of(&Err::<(), _>(&error)), true);
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
-    // Caught separately, because the waker and the closure's destructor can both panic. Two panics
-    // at once would end the process.
-    let told = thread::catch(|| finish(JoinError::dropped(cause)));
-    // As a member, so that a destructor that waits for the group gets an error.
-    let dropped = thread::catch(|| match &member {
-        Some(member) => current::as_member(member.group(), drop_closure),
-        None => drop_closure(),
+    let group = member.as_ref().map_or(ptr::null(), Membership::group);
+    // As a part of the task, so that a waker or a destructor that waits for the group gets an error.
+    current::as_part(&task.state, group, || {
+        // Caught separately, because both can panic. Two panics at once would end the process.
+        let told = thread::catch(|| finish(JoinError::dropped(cause)));
+        go_on(told, thread::catch(drop_closure));
     });
-    go_on(told, dropped);
 }
 
 impl Job {

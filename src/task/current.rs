@@ -88,9 +88,15 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
 /// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other
 /// settings are those of the innermost frame.
 pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
+    as_part(now().state, group, f)
+}
+
+/// Runs `f` as [`as_member`] does, and as a part of the task with this state. So a wait for that
+/// task gets an error.
+pub(super) fn as_part<R>(state: *const State, group: *const (), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (ticket, waiter) = (None, ptr::null());
-    enter(Frame { ticket, waiter, group, outer: &raw const outer, ..outer }, f)
+    enter(Frame { state, ticket, waiter, group, outer: &raw const outer, ..outer }, f)
 }
 
 /// Runs `f` as a worker of this executor. `place` is the worker's place in its pool, or `None` if

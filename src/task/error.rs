@@ -5,11 +5,10 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
 use core::fmt;
-use core::ptr;
 use std::io;
 
-/// The payload in a handle's error if the task's group has the real payload.
-pub(super) static WITH_GROUP: &str = "what the panic carried is with the group";
+/// Stands for the payload that a group has.
+const WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a wait has no result: the task panicked or was dropped before its end, or the wait could not
 /// end.
@@ -33,6 +32,8 @@ pub struct JoinError(ErrorKind);
 
 enum ErrorKind {
     Panicked(PanicPayload),
+    /// The task panicked, and its group has the payload.
+    PanickedInGroup,
     Dropped(Cause),
     WouldDeadlock,
 }
@@ -138,6 +139,10 @@ impl JoinError {
         JoinError(ErrorKind::Panicked(PanicPayload(payload)))
     }
 
+    pub(super) fn panic_in_group() -> Self {
+        JoinError(ErrorKind::PanickedInGroup)
+    }
+
     pub(crate) fn dropped(cause: impl Into<Cause>) -> Self {
         JoinError(ErrorKind::Dropped(cause.into()))
     }
@@ -164,9 +169,7 @@ impl JoinError {
     /// Resumes the panic, unless a group reports it.
     pub(super) fn resume(self) {
         if let ErrorKind::Panicked(PanicPayload(payload)) = self.0 {
-            if !is_with_group(&*payload) {
-                thread::resume(payload);
-            }
+            thread::resume(payload);
         }
     }
 
@@ -181,7 +184,7 @@ impl JoinError {
     /// ```
     #[must_use]
     pub fn is_panic(&self) -> bool {
-        matches!(self.0, ErrorKind::Panicked(_))
+        matches!(self.0, ErrorKind::Panicked(_) | ErrorKind::PanickedInGroup)
     }
 
     /// Returns whether the closure was dropped unrun, or the future was dropped before its end.
@@ -323,6 +326,7 @@ impl JoinError {
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match self.0 {
             ErrorKind::Panicked(PanicPayload(payload)) => Ok(payload),
+            ErrorKind::PanickedInGroup => Ok(Box::new(WITH_GROUP)),
             other => Err(JoinError(other)),
         }
     }
@@ -335,6 +339,7 @@ impl fmt::Display for JoinError {
                 Some(message) => write!(f, "the task panicked: {message}"),
                 None => f.write_str("the task panicked"),
             },
+            ErrorKind::PanickedInGroup => write!(f, "the task panicked: {WITH_GROUP}"),
             ErrorKind::Dropped(Cause::Cancelled(_, Some(reason))) => {
                 write!(f, "the task was cancelled: {reason}")
             }
@@ -363,8 +368,4 @@ impl From<JoinError> for io::Error {
     fn from(error: JoinError) -> Self {
         io::Error::other(error)
     }
-}
-
-fn is_with_group(payload: &(dyn Any + Send)) -> bool {
-    payload.downcast_ref::<&str>().is_some_and(|it| ptr::eq(*it, WITH_GROUP))
 }

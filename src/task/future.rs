@@ -123,11 +123,10 @@ where
         let member = unsafe { self.body.with(|body| body.member.take()) };
         // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
-        let dropped = thread::catch(|| match &member {
-            // As a member, so that a destructor that waits for the group gets an error.
-            Some(member) => current::as_member(member.group(), drop),
-            None => drop(),
-        });
+        let group = member.as_ref().map_or(ptr::null(), Membership::group);
+        // As a part of the task, so that a destructor that waits for the task or for its group gets
+        // an error.
+        let dropped = current::as_part(&self.core.state, group, || thread::catch(drop));
         (member, dropped)
     }
 

@@ -2,7 +2,7 @@
 //! task (I3), and then takes the result (I2).
 
 use super::any::{AnyTask, Reference};
-use super::cell::{Task, TaskCore};
+use super::cell::{Task, TaskCore, go_on};
 use super::current;
 use super::error::CancelledBy;
 use super::error::JoinError;
@@ -10,6 +10,7 @@ use super::gate::{self, Bed, Here, Watched};
 use super::state::Cancel;
 use crate::idle::Park;
 use crate::sync::clock::{self, Instant};
+use crate::sync::thread;
 use core::fmt;
 use core::future::Future;
 use core::mem;
@@ -321,6 +322,12 @@ impl<T> JoinHandle<T> {
         }
         is_ours
     }
+
+    fn let_go(&mut self) {
+        if self.core().state.let_go() {
+            drop(self.take());
+        }
+    }
 }
 
 impl<T> Future for JoinHandle<T> {
@@ -355,13 +362,14 @@ impl<T> Drop for JoinHandle<T> {
         if self.task.is_none() {
             return;
         }
-        self.stop_waiting();
-        if self.cancels {
-            self.cancel();
+        if !self.waits && !self.cancels {
+            return self.let_go();
         }
-        if self.core().state.let_go() {
-            drop(self.take());
-        }
+        // Each step is taken although the destructor of the waker or of the closure panics.
+        let stopped = thread::catch(|| _ = self.stop_waiting());
+        let cancelled = thread::catch(|| _ = self.cancels.then(|| self.cancel()));
+        let left = thread::catch(|| self.let_go());
+        go_on(stopped, thread::catch(|| go_on(cancelled, left)));
     }
 }
 

@@ -1,9 +1,8 @@
 //! How jobs belong to groups.
 
 use super::current;
-use super::error::{CancelledBy, JoinError, WITH_GROUP};
+use super::error::{CancelledBy, JoinError};
 use super::group::Group;
-use alloc::boxed::Box;
 
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
@@ -47,7 +46,7 @@ impl Membership {
         // As a member: if a destructor of a dropped payload waits for the group, that wait gets an
         // error.
         current::as_member(self.group(), || self.group.note(error));
-        JoinError::panic(Box::new(WITH_GROUP))
+        JoinError::panic_in_group()
     }
 
     /// Notes that the task does not run. With `None`, the executor refused the task, which

@@ -3,39 +3,40 @@
 use super::error::{CancelledBy, JoinError};
 use super::{FREED, POLLED, RESULT, WAITER};
 use crate::sync::order::both;
-use crate::sync::{AtomicBool, AtomicUsize, Relaxed};
+use crate::sync::{AtomicBool, AtomicU64, Relaxed};
 use core::borrow::Borrow;
 
 /// A thread has claimed the task (I1).
-const CLAIMED: usize = 1;
-const DONE: usize = 1 << 1;
-const ASKED: usize = 1 << 2;
+const CLAIMED: u64 = 1;
+const DONE: u64 = 1 << 1;
+const ASKED: u64 = 1 << 2;
 /// The handle has left a waker (I3).
-const WAITED_FOR: usize = 1 << 3;
+const WAITED_FOR: u64 = 1 << 3;
 /// There is a handle (I2).
-const HELD: usize = 1 << 4;
+const HELD: u64 = 1 << 4;
 /// The task's queue counts the task until it ends. The claimer takes it off the count (I8).
-const COUNTED: usize = 1 << 5;
+const COUNTED: u64 = 1 << 5;
 /// The claimer has left the task in the count. The thread that takes the task's job out of the
 /// queue takes the task off (I8).
-const LEFT: usize = 1 << 6;
+const LEFT: u64 = 1 << 6;
 /// A thread has taken the task's job out of the queue.
-const POPPED: usize = 1 << 7;
+const POPPED: u64 = 1 << 7;
 /// The executor refused the task, and the caller has got the closure back.
-const HANDED_BACK: usize = 1 << 8;
+const HANDED_BACK: u64 = 1 << 8;
 /// The task is a future: its claim is given back after a poll (I9).
-const FUTURE: usize = 1 << 9;
+const FUTURE: u64 = 1 << 9;
 /// A future has been woken while it was claimed.
-const WOKEN: usize = 1 << 10;
+const WOKEN: u64 = 1 << 10;
 /// There is a job that polls the future (I9).
-const HAS_JOB: usize = 1 << 11;
-const HAS_DEADLINE: usize = 1 << 12;
-/// One reference. The bits from here on count the references (I4).
-const REFERENCE: usize = 1 << 13;
+const HAS_JOB: u64 = 1 << 11;
+const HAS_DEADLINE: u64 = 1 << 12;
+/// One reference. The bits from here on count the references (I4). There are 51 of them, on 32-bit
+/// targets too, where 19 bits would overflow: each waker of a future has a reference.
+const REFERENCE: u64 = 1 << 13;
 
 /// The word of a task. Each transition is one read-modify-write, so concurrent transitions have one
 /// order.
-pub(super) struct State(AtomicUsize);
+pub(super) struct State(AtomicU64);
 
 /// The outcome of a cancellation.
 ///
@@ -114,9 +115,9 @@ impl State {
         State::with(FUTURE | HAS_JOB | counted, has_deadline)
     }
 
-    fn with(flags: usize, has_deadline: bool) -> Self {
+    fn with(flags: u64, has_deadline: bool) -> Self {
         let deadline = if has_deadline { HAS_DEADLINE } else { 0 };
-        State(AtomicUsize::new((flags | deadline | HELD) + 2 * REFERENCE))
+        State(AtomicU64::new((flags | deadline | HELD) + 2 * REFERENCE))
     }
 
     /// Notes that the future gets no job, because it ends before its first poll.
@@ -174,7 +175,7 @@ impl State {
             }
             let (next, rest) = match state & WOKEN {
                 0 if !has_yielded => (state & !(CLAIMED | HAS_JOB), Rest::Asleep),
-                _ => ((state & !(CLAIMED | WOKEN)) + references * REFERENCE, Rest::Woken),
+                _ => ((state & !(CLAIMED | WOKEN)) + references as u64 * REFERENCE, Rest::Woken),
             };
             match self.0.compare_exchange_weak(state, next, POLLED.release(), Relaxed) {
                 Ok(_) => return rest,

@@ -6,6 +6,7 @@ mod common;
 mod depth;
 mod drains;
 mod dropped;
+mod ends_meet;
 mod futures;
 mod futures_end;
 mod futures_meet;
