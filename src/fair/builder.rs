@@ -139,7 +139,7 @@ impl Builder {
 
     /// Sets the quantum: the time of a *lease*, for which a thread serves one queue before the
     /// policy picks again. The last task of a lease may exceed the quantum. By default 100 µs. With
-    /// zero, each lease runs one task.
+    /// zero, each lease runs one task, or drops one that has expired.
     ///
     /// # Examples
     ///

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Jobs of tasks that were cancelled lie in a queue that goes. The next in its slot has another
 /// bound.
@@ -77,6 +77,18 @@ fn with_a_quantum_of_zero_each_lease_runs_a_task() {
     queue.wait_idle().unwrap();
     let metrics = queue.metrics();
     assert_eq!((metrics.tombstones, metrics.completed, metrics.leases), (10_000, 1, 1));
+}
+
+/// Unlike a tombstone, an expired task takes a turn: its destructor is the user's.
+#[test]
+fn with_a_quantum_of_zero_each_lease_drops_one_expired_task() {
+    let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
+    let queue = fair.queue("q").paused().build().unwrap();
+    let tasks = [(); 100].map(|()| queue.task().deadline(Instant::now()).spawn(|| ()));
+    queue.resume();
+    queue.wait_idle().unwrap();
+    assert!(tasks.into_iter().all(|it| ended(it).is_err_and(|error| error.is_expired())));
+    assert!((100..=101).contains(&queue.metrics().leases), "{}", queue.metrics().leases);
 }
 
 /// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound

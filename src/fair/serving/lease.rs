@@ -250,7 +250,7 @@ fn run_job(
         false
     } else if job.task().is_some_and(|it| it.wants_care() && it.is_expired()) {
         drop_job(panics, line, job, Cause::Expired);
-        false
+        true // the user's destructor takes time of the lease
     } else if job.task().is_some_and(AnyTask::is_counted) {
         let lane = lane.filter(|it| job.task().is_some_and(|task| it.is_for(task)));
         // This consumes the job. If the job were dropped after the poll, that would drop the
