@@ -43,8 +43,12 @@ pub(crate) struct Local {
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where the worker sleeps in a wait.
     pub(crate) bell: RefCell<ThreadPark>,
-    /// How many turns the worker has had; it wraps.
+    /// How many jobs the worker has run, with those inside other jobs; it wraps.
     pub(crate) turn: Cell<u32>,
+    /// The value of `turn` when the worker last began a turn with `look_around`.
+    pub(crate) looked_at: Cell<u32>,
+    /// How many turns have begun with `look_around`; it wraps.
+    pub(crate) looks: Cell<u32>,
     pub(crate) random: Cell<u32>,
     /// How many tasks this worker has claimed since its last `sweep`. Their jobs can be tombstones
     /// in the deque.
@@ -103,6 +107,8 @@ impl Local {
             park: RefCell::new(Box::new(ThreadPark::new())),
             bell: RefCell::new(bell),
             turn: Cell::new(0),
+            looked_at: Cell::new(u32::MAX / 2), // long ago, so that the first turn looks around
+            looks: Cell::new(0),
             random,
             litter: Cell::new(0),
             depth: Cell::new(0),
