@@ -193,7 +193,7 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         let _back = counts.then(|| {
             self.step_aside();
-            Finally(|| self.step_back()) // `is_over` is the user's, and may panic
+            Finally(|| self.step_back()) // the barrier below may panic
         });
         let (waited, search) = loop {
             // A first look before `enter`, which can cost a system call. Often this look already
