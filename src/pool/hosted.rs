@@ -363,7 +363,11 @@ impl Local {
         // Not by the count of turns: a job that runs another inside it counts two turns, so the
         // choice would always be the same.
         let is_others = self.random() % 2 == 0;
-        self.yielded_or(is_others, || self.take_one()).or_else(|| self.steal_one())
+        // Perhaps no other worker comes for the jobs below the floor. In this wait they become no
+        // more, so they starve no others.
+        let below = self.seat.stealer.steal_some(|_, _| true);
+        let elsewhere = || self.yielded_or(is_others, || self.take_one());
+        below.or_else(elsewhere).or_else(|| self.steal_one())
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
