@@ -61,8 +61,9 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether the start hook has returned. The worker has counted as running since.
-    pub(crate) has_begun: Cell<bool>,
+    /// Whether the worker has a place that it can give away. It has none before its start hook has
+    /// returned, and while it sleeps for lack of jobs.
+    pub(crate) has_place: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.
     pub(crate) has_stepped_aside: Cell<bool>,
@@ -100,7 +101,7 @@ impl Local {
     pub(crate) fn new(Vacancy { shared, seat, deque, yielded, bell }: Vacancy) -> Self {
         // Any seed but zero. The workers' seeds differ, so that they start at different victims.
         let random = Cell::new(seat.index as u32 + 1);
-        let has_begun = Cell::new(seat.is_guest); // a guest has no start hook
+        let has_place = Cell::new(seat.is_guest); // a guest has no start hook
         Local {
             shared,
             seat,
@@ -117,7 +118,7 @@ impl Local {
             depth: Cell::new(0),
             services: Cell::new(0),
             floor: Cell::new(None),
-            has_begun,
+            has_place,
             has_stepped_aside: Cell::new(false),
             is_discharged: Cell::new(false),
             may_go_since: Cell::new(None),
