@@ -194,8 +194,8 @@
 //! # Duffy, part 3: queues for each thread
 //!
 //! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
-//! queue for tasks from outside, and stealing. At every 61st turn a worker does not begin at its
-//! own deque. It first looks in the outside queue, or sometimes at the oldest job of a random
+//! queue for tasks from outside, and stealing. After 61 jobs a worker does not begin at its own
+//! deque. It first looks in the outside queue, or sometimes at the oldest job of a random
 //! deque. The article left open whether a wake-up between a failed steal and going to sleep is
 //! lost; here it is not.
 //!

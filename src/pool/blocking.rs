@@ -9,7 +9,9 @@ use crate::task::current;
 /// surplus thread ends after it has had nothing to do for
 /// [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads` runs
 /// until one of these threads looks for its next job. A nested `blocking` only calls `f`. So does
-/// `blocking` on a thread that is no worker, unless the thread runs a task of a queue (see below).
+/// `blocking` in a hook with which a thread starts or stops, or in the
+/// [`Park`](crate::idle::Park) of a worker that sleeps. So does `blocking` on a thread that is no
+/// worker, unless the thread runs a task of a queue (see below).
 ///
 /// If the system refuses to start a thread, the next spawn from outside the pool tries again. A
 /// pool that shuts down starts a thread only if jobs are left and all of its threads block.

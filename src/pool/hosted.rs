@@ -11,15 +11,12 @@
 //! that it runs (I9). A job that runs in this wait is a stranger to the tasks inside which it runs
 //! (`current::as_stranger`). It inherits neither their current queue nor their cancellation.
 
-use super::data::idle::Waited;
 use super::data::pool::{MISSING, Pool};
 use super::forks::scope::sleep_until;
 use super::handle::ThreadPool;
 use super::handle::builder::Builder;
 use super::worker::local::{Local, Vacancy, worker_index};
-use super::worker::waits::PAUSE;
 use crate::executor::Shutdown;
-use crate::idle::Park;
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed};
 use crate::task::{Job, current, gate};
@@ -304,7 +301,8 @@ pub fn yield_local() -> Option<Yield> {
 /// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
 /// ends only after queued jobs have run, on a thread that no other thread can replace.
 ///
-/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`.
+/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`. `is_over` may
+/// itself wait, for a task of another pool for example.
 ///
 /// # Examples
 ///
@@ -338,13 +336,9 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 impl Local {
     fn run_some(&self, job: Option<Job>) -> Yield {
         job.map_or(Yield::Idle, |job| {
-            self.run_stranger(job);
+            current::as_stranger(self.shared.id, || self.run_caught(job));
             Yield::Executed
         })
-    }
-
-    fn run_stranger(&self, job: Job) {
-        current::as_stranger(self.shared.id, || self.run_caught(job));
     }
 
     fn take_own(&self) -> Option<Job> {
@@ -368,31 +362,31 @@ impl Local {
         // Chosen at random. The count of turns grows by two if a job runs another inside it, and
         // its parity would then never change.
         let is_others = self.random() % 2 == 0;
-        self.yielded_or(is_others, || self.take_one()).or_else(|| self.steal_one())
+        // Perhaps no other worker comes for the jobs below the floor. In this wait they become no
+        // more, so they starve no others.
+        let below = self.seat.stealer.steal_some(|_, _| true);
+        let elsewhere = || self.yielded_or(is_others, || self.take_one());
+        below.or_else(elsewhere).or_else(|| self.steal_one())
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
         tell(self.seat.bell.clone());
-        let idle = &self.shared.idle;
         while !is_over() {
-            if let Some(job) = self.take_any() {
-                self.run_stranger(job);
-                continue;
-            }
-            let work = || (self.shared.is_there_work(), false);
-            let mut bell = self.bell.borrow_mut();
-            let take = || self.take_any();
-            match idle.wait(&mut *bell, self.counts(), None, |_| is_over(), work, take) {
-                Waited::Over => return,
-                Waited::Helps(job) => {
-                    drop(bell);
-                    self.run_stranger(job);
+            let mut job = self.take_any();
+            if job.is_none() {
+                // Asked again, because `take_any` can drop jobs. Asked before the sleep begins,
+                // because the condition may itself wait.
+                self.has_slept.set(false);
+                if is_over() {
+                    return;
                 }
-                Waited::Aside => {
-                    idle.notify_one();
-                    bell.park(Some(PAUSE));
+                if self.has_slept.get() {
+                    // The bell might have rung for this wait in the condition's own wait.
+                    self.seat.bell.wake_by_ref();
                 }
+                job = self.sleep_until_job(|| self.take_any());
             }
+            self.run_some(job);
         }
     }
 }

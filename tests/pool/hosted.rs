@@ -1,15 +1,17 @@
 //! Pools whose threads the user starts, broadcasts that also run in waits, yielding, and shutdown
 //! in the background.
 
-use crate::common::waiting::{Meeting, done, wait_for};
+use crate::common::waiting::{MINUTE, Meeting, done, wait_for};
 use filch::ThreadPool;
 use filch::executor::{Reason, Shutdown, ShutdownError};
 use filch::pool::{self, Yield};
 use filch::task::CancelToken;
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
@@ -354,4 +356,43 @@ fn workers_that_wait_for_each_others_pools_run_what_there_is() {
     let (same, inner) = (pools.clone(), calls.clone());
     done(pools[0].spawn(move || descend(&same, 8, &inner)));
     assert_eq!(calls.load(SeqCst), 9);
+}
+
+#[test]
+fn the_condition_of_a_wait_may_wait_for_another_pool() {
+    let [pool, other] = [(); 2].map(|()| ThreadPool::new(1).unwrap());
+    done(pool.spawn(move || {
+        let looks = Cell::new(0);
+        let is_over = || {
+            done(other.spawn(|| thread::sleep(Duration::from_millis(30))));
+            looks.set(looks.get() + 1);
+            looks.get() == 4
+        };
+        pool::run_until(is_over, Waker::wake);
+    }));
+}
+
+/// While the condition waits, no notifier relies on its worker.
+#[test]
+fn the_condition_of_a_wait_may_wait_for_a_job_from_outside() {
+    let pool = ThreadPool::new(2).unwrap();
+    for look in 1..4 {
+        let ((waits, is_waiting), (tell, told)) = (channel(), channel());
+        let task = pool.spawn(move || {
+            let looks = Cell::new(0);
+            let is_over = || {
+                looks.set(looks.get() + 1);
+                if looks.get() == look {
+                    waits.send(()).unwrap();
+                    pool::blocking(|| told.recv_timeout(MINUTE)).expect("nobody runs it");
+                }
+                looks.get() >= look
+            };
+            pool::run_until(is_over, Waker::wake);
+        });
+        is_waiting.recv_timeout(MINUTE).unwrap();
+        thread::sleep(Duration::from_millis(100)); // until the other threads sleep
+        pool.spawn_detached(move || tell.send(()).unwrap()).unwrap();
+        done(task);
+    }
 }

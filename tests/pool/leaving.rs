@@ -2,7 +2,7 @@
 //! spawn.
 
 use crate::common::alone::alone;
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
+use crate::common::waiting::{MINUTE, Meeting, done, ended, in_a_minute};
 use filch::executor::{Reason, Shutdown, ShutdownError, WouldDeadlock};
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, LockedPool};
@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::task::Waker;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Keeps a pool until it is told otherwise, uses it once more, and drops its handle.
 struct Last<P> {
@@ -475,4 +476,30 @@ fn a_closing_pool_discharges_nobody() {
         assert_eq!(heard(), "ends", "the job that it waits for can be stolen");
         pool.shutdown(Shutdown::Drain).unwrap();
     });
+}
+
+/// They leave after one `keep_alive`, not one after another.
+#[test]
+fn threads_to_spare_leave_together() {
+    const THREADS: usize = 8;
+    let keep_alive = Duration::from_secs(2);
+    let pool = ThreadPool::builder().num_threads(THREADS).keep_alive(keep_alive).build().unwrap();
+    let [are_back, end] = [(); 2].map(|()| Arc::new(Meeting::default()));
+    for n in 0..THREADS as u64 {
+        let (is_back, ends) = (Arc::clone(&are_back), Arc::clone(&end));
+        let job = move || {
+            pool::blocking(|| thread::sleep(Duration::from_millis(200 + 30 * n)));
+            is_back.of(THREADS + 1);
+            ends.of(THREADS + 1);
+        };
+        pool.spawn_detached(job).unwrap();
+    }
+    are_back.of(THREADS + 1);
+    let start = Instant::now();
+    while pool.metrics().num_workers > THREADS {
+        // One after another they would take eight times as long.
+        assert!(start.elapsed() < 5 * keep_alive, "{} threads", pool.metrics().num_workers);
+        thread::sleep(Duration::from_millis(10));
+    }
+    end.of(THREADS + 1);
 }

@@ -497,3 +497,57 @@ fn a_thread_whose_own_jobs_never_end_stops_if_enough_others_run() {
     pool.wait_idle().unwrap();
     assert!(is_one, "two threads run in one place");
 }
+
+/// A pool with one place, and how many of its threads have called the start hook.
+fn counted(set: impl FnOnce(Builder) -> Builder, hook: fn()) -> (ThreadPool, Arc<AtomicUsize>) {
+    let started = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&started);
+    let starts = move |_| {
+        counts.fetch_add(1, SeqCst);
+        hook();
+    };
+    let builder = ThreadPool::builder().num_threads(1).max_threads(8).on_thread_start(starts);
+    (set(builder).build().unwrap(), started)
+}
+
+/// Such a thread has no place yet. Otherwise the hook of the thread that came for it would block
+/// too.
+#[test]
+fn a_start_hook_that_blocks_starts_no_thread() {
+    let blocks = || pool::blocking(|| thread::sleep(Duration::from_millis(100)));
+    let (pool, started) = counted(|it| it, blocks);
+    assert_eq!(done(pool.spawn(|| 7)), 7);
+    assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
+    // From then on it has one.
+    let (release, wait) = mpsc::channel();
+    let blocks = pool.spawn(move || pool::blocking(|| wait.recv_timeout(MINUTE)));
+    pool.spawn_detached(move || release.send(()).unwrap()).unwrap();
+    done(blocks).unwrap();
+    assert_eq!(started.load(SeqCst), 2);
+}
+
+/// A park that waits in a section that blocks.
+struct Aside(ThreadPark);
+
+impl Park for Aside {
+    fn park(&mut self, timeout: Option<Duration>) {
+        // With a timeout of zero its worker is busy, and has a place.
+        if timeout != Some(Duration::ZERO) {
+            pool::blocking(|| self.0.park(timeout));
+        }
+    }
+    fn unparker(&self) -> Waker {
+        self.0.unparker()
+    }
+}
+
+/// A thread that sleeps has no place to give away.
+#[test]
+fn a_park_that_blocks_starts_no_thread() {
+    let (pool, started) = counted(|it| it.parker(|_| Aside(ThreadPark::new())), || ());
+    for _ in 0..10 {
+        assert_eq!(done(pool.spawn(|| 7)), 7);
+        thread::sleep(Duration::from_millis(10)); // until it sleeps
+    }
+    assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
+}

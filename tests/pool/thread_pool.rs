@@ -451,7 +451,7 @@ fn workers_sleep_in_what_they_are_given() {
     while parks.load(SeqCst) < 2 {
         thread::yield_now();
     }
-    // Also when there is much to do, at every 61st turn.
+    // Also when there is much to do, after each 61 jobs.
     let before = parks.load(SeqCst);
     let same = pool.clone();
     pool.spawn(move || (0..1000).for_each(|_| same.spawn_detached(|| ()).unwrap())).join().unwrap();

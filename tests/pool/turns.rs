@@ -288,3 +288,30 @@ fn what_lies_before_a_busy_thread_is_taken_by_those_that_have_enough_of_their_ow
     ends.store(true, SeqCst);
     assert_eq!(result, Ok(()), "it lay where nobody looked");
 }
+
+/// Runs that many jobs of a scope, and spawns itself again while there is anything left.
+fn fork_again(pool: ThreadPool, forks: usize, left: Arc<AtomicUsize>, begun: mpsc::SyncSender<()>) {
+    pool.scope(|scope| (0..forks).for_each(|_| scope.spawn(|| ())));
+    let _ = begun.try_send(());
+    if left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_ok() {
+        let same = pool.clone();
+        same.spawn_detached(move || fork_again(pool, forks, left, begun)).unwrap();
+    }
+}
+
+/// A job that runs other jobs inside it counts as several turns. However many they are, the worker
+/// looks for other jobs.
+#[test]
+fn jobs_that_run_others_inside_them_do_not_starve_the_injector() {
+    for forks in [60, 121, 975] {
+        let (pool, left) = (pool_of(1), Arc::new(AtomicUsize::new(MOST / forks)));
+        let ((tell, begun), same) = (mpsc::sync_channel(1), pool.clone());
+        let first = Arc::clone(&left);
+        pool.spawn_detached(move || fork_again(same, forks, first, tell)).unwrap();
+        begun.recv_timeout(MINUTE).unwrap();
+        let rest = Arc::clone(&left);
+        let seen = done(pool.spawn(move || rest.load(SeqCst)));
+        left.store(0, SeqCst);
+        assert!(seen > 0, "with {forks} jobs in each it had its turn only when they had ended");
+    }
+}

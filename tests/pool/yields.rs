@@ -10,7 +10,7 @@ use filch::{JoinHandle, ThreadPool, pool};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
@@ -213,5 +213,28 @@ fn a_wait_starves_no_job_from_outside() {
             drop(release);
             done(waits);
         }
+    });
+}
+
+/// The jobs below a scope are the worker's own, and there is no other thread to steal them.
+#[test]
+fn a_wait_in_a_scope_runs_what_lies_below_the_scope() {
+    in_a_minute(|| {
+        let (pool, is_set) = (pool_of(1), Arc::new(AtomicBool::new(false)));
+        let same = pool.clone();
+        done(pool.spawn(move || {
+            same.spawn_detached(|| ()).unwrap();
+            let yielded = same.scope(|_| [pool::yield_now(), pool::yield_now()]);
+            assert_eq!(yielded, [Some(pool::Yield::Executed), Some(pool::Yield::Idle)]);
+            let (tell, told) = mpsc::channel::<Waker>();
+            let sets = Arc::clone(&is_set);
+            let job = move || {
+                sets.store(true, SeqCst);
+                told.recv().unwrap().wake();
+            };
+            same.spawn_detached(job).unwrap();
+            let tell = |waker| tell.send(waker).unwrap();
+            same.scope(|_| pool::run_until(|| is_set.load(SeqCst), tell));
+        }));
     });
 }

@@ -38,6 +38,8 @@ pub struct Idle {
     counts: CachePadded<Counts>,
     /// How many workers sleep for `keep_alive`, and then go if there are too many. A hint.
     pub(crate) may_go: AtomicUsize,
+    /// How many workers sleep without a timeout for lack of jobs. A hint.
+    pub(crate) stay: AtomicUsize,
     /// Notified when the last active worker rests, when a thread has gone, and when `MISSED` is
     /// set.
     pub(crate) quiet: EventCount,
@@ -75,6 +77,7 @@ impl Default for Idle {
                 running: AtomicUsize::new(0),
             }),
             may_go: AtomicUsize::new(0),
+            stay: AtomicUsize::new(0),
             quiet: EventCount::new(),
         }
     }
@@ -124,7 +127,7 @@ impl Idle {
 
     /// Lets the worker sleep, unless it is needed. The worker is not active meanwhile (I4), and is
     /// active afterwards, even if this panics. A worker that sleeps with a timeout counts in
-    /// `may_go`. Also returns whether the worker was notified or is needed.
+    /// `may_go`, any other in `stay`. Also returns whether the worker was notified or is needed.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -132,12 +135,12 @@ impl Idle {
         timeout: Option<Duration>,
         is_needed: impl FnOnce() -> bool,
     ) -> (Search<'a>, bool) {
-        let may_go = timeout.is_some();
-        self.may_go.fetch_add(usize::from(may_go), Relaxed);
+        let sleepers = if timeout.is_some() { &self.may_go } else { &self.stay };
+        sleepers.fetch_add(1, Relaxed);
         self.step_aside();
         self.rest();
         let _again = Finally(|| {
-            self.may_go.fetch_sub(usize::from(may_go), Relaxed);
+            sleepers.fetch_sub(1, Relaxed);
             self.activate();
             self.step_back();
         });
@@ -193,7 +196,7 @@ impl Idle {
         let (mut search, mut has_slept) = (self.searchers.search(), false);
         let _back = counts.then(|| {
             self.step_aside();
-            Finally(|| self.step_back()) // `is_over` is the user's, and may panic
+            Finally(|| self.step_back()) // the barrier below may panic
         });
         let (waited, search) = loop {
             // A first look before `enter`, which can cost a system call. Often this look already

@@ -77,7 +77,8 @@ macro_rules! hooks {
             #[doc = concat!("Sets a hook that is called ", $when, ", with the worker's index.")]
             ///
             /// The pool reports a panic of the hook as it reports that of a detached job, and the
-            /// worker goes on.
+            /// worker goes on. While a start hook blocks, no other thread takes the worker's place.
+            /// So a start hook that waits for a job of the pool might wait for ever.
             ///
             /// # Examples
             ///

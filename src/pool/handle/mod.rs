@@ -44,9 +44,10 @@ use std::io;
 ///
 /// So that jobs that keep spawning starve no other job, there are two exceptions:
 ///
-/// - Every 61st turn begins with the oldest job that was spawned from outside. If futures have
-///   yielded on the worker, every second of these turns begins with the oldest such future instead.
-/// - Every 976th turn begins with the oldest job of a random worker, possibly its own.
+/// - After 61 jobs a turn begins with the oldest job that was spawned from outside. Jobs that ran
+///   inside other jobs count too. If futures have yielded on the worker, every second of these turns
+///   begins with the oldest such future instead.
+/// - Every 16th of these turns begins with the oldest job of a random worker, possibly its own.
 ///
 /// # Examples
 ///

@@ -232,10 +232,16 @@ impl Pool {
         let surplus = crew.surplus();
         self.mark_spare(&crew);
         drop(crew);
-        // A stale value does no harm: a worker that wakes up finds `SPARE` when it next sleeps.
+        // Relaxed, both: hints. A worker that wakes up finds `SPARE` when it next sleeps.
         if surplus > self.idle.may_go.load(Relaxed) {
-            // The worker that this wakes sleeps again, now with a timeout, and then may go.
-            self.idle.notify_one();
+            // Wakes sleeping workers, so that they sleep again with a timeout, and then may go. The
+            // last to fall asleep wake first, so a single one would each time be the same. Twice as
+            // many, so that the next surplus workers need wake none.
+            if self.idle.stay.load(Relaxed) > 0 {
+                self.idle.searchers.notify_many(2 * surplus);
+            } else {
+                self.idle.notify_one();
+            }
         }
     }
 

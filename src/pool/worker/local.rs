@@ -42,8 +42,14 @@ pub(crate) struct Local {
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where the worker sleeps in a wait.
     pub(crate) bell: RefCell<ThreadPark>,
-    /// How many turns the worker has had; it wraps.
+    /// Set by each sleep in a wait.
+    pub(crate) has_slept: Cell<bool>,
+    /// How many jobs the worker has run, with those inside other jobs; it wraps.
     pub(crate) turn: Cell<u32>,
+    /// The value of `turn` when the worker last began a turn with `look_around`.
+    pub(crate) looked_at: Cell<u32>,
+    /// How many turns have begun with `look_around`; it wraps.
+    pub(crate) looks: Cell<u32>,
     pub(crate) random: Cell<u32>,
     /// How many tasks this worker has claimed since its last `sweep`. A claimed task's job is a
     /// tombstone, and can still be in the deque.
@@ -54,8 +60,9 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether the start hook has returned. From then on the worker counts as running.
-    pub(crate) has_begun: Cell<bool>,
+    /// Whether the worker has a place that it can give away. It has none before its start hook has
+    /// returned, and while it sleeps for lack of jobs.
+    pub(crate) has_place: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.
     pub(crate) has_stepped_aside: Cell<bool>,
@@ -93,7 +100,7 @@ impl Local {
         // Xorshift needs a seed other than zero. The seeds differ, so that workers begin at
         // different victims.
         let random = Cell::new(seat.index as u32 + 1);
-        let has_begun = Cell::new(seat.is_guest); // a guest has no start hook
+        let has_place = Cell::new(seat.is_guest); // a guest has no start hook
         Local {
             shared,
             seat,
@@ -101,13 +108,16 @@ impl Local {
             yielded,
             park: RefCell::new(Box::new(ThreadPark::new())),
             bell: RefCell::new(bell),
+            has_slept: Cell::new(false),
             turn: Cell::new(0),
+            looked_at: Cell::new(u32::MAX / 2), // long ago, so that the first turn looks around
+            looks: Cell::new(0),
             random,
             litter: Cell::new(0),
             depth: Cell::new(0),
             services: Cell::new(0),
             floor: Cell::new(None),
-            has_begun,
+            has_place,
             has_stepped_aside: Cell::new(false),
             is_discharged: Cell::new(false),
             may_go_since: Cell::new(None),

@@ -12,9 +12,10 @@ use crate::injector::Injector;
 use crate::pool::CALLED;
 use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, MISSING, PINNED, Pool, SPARE, SURPLUS};
 use crate::pool::data::settings::Hook;
+use crate::sync::Relaxed;
 use crate::sync::clock::{self, Instant};
 use crate::sync::spin::relax;
-use crate::sync::{Relaxed, thread};
+use crate::sync::thread::{self, Finally};
 use crate::task::{AnyTask, Job, Polled, current, depth, gate};
 use core::ptr;
 use core::time::Duration;
@@ -238,8 +239,10 @@ impl Local {
         }
         let mut park = self.park.borrow_mut();
         let is_needed = || is_spare && !shared.run_enough(0);
+        self.has_place.set(false);
+        let has_place = Finally(|| self.has_place.set(true)); // the park may panic
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
-        drop(park);
+        drop((has_place, park));
         let slept = self.note_begin_of_work(since);
         self.hook(&shared.settings.on_thread_unpark);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
@@ -302,11 +305,11 @@ impl Local {
     /// Counts the worker as running from now on.
     pub(crate) fn begin(&self) {
         self.shared.idle.step_back();
-        self.has_begun.set(true);
+        self.has_place.set(true);
     }
 
     pub(crate) fn counts(&self) -> bool {
-        self.has_begun.get() && !self.has_stepped_aside.get()
+        self.has_place.get() && !self.has_stepped_aside.get()
     }
 
     /// Counts the worker, which has left its seat, as gone.
@@ -330,23 +333,21 @@ impl Local {
 /// The worker's place in the pool. Another thread takes the place while the worker blocks.
 impl current::Ticket for Local {
     fn step_aside(&self) {
-        // In its stop hook the worker has no place.
+        // In its stop hook the worker is not the current one, and has no place.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
-            if self.has_begun.get() {
+            if self.has_place.get() {
                 self.shared.idle.step_aside();
+                Pool::begin_blocking(&self.shared, &self.seat);
+                self.has_stepped_aside.set(true);
             }
-            Pool::begin_blocking(&self.shared, &self.seat);
-            self.has_stepped_aside.set(true);
         }
     }
 
     fn step_back(&self) {
         if self.has_stepped_aside.take() {
             self.shared.end_blocking(&self.seat);
-            if self.has_begun.get() {
-                self.shared.idle.step_back();
-            }
+            self.shared.idle.step_back();
         }
     }
 }

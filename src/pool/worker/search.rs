@@ -13,9 +13,8 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
-/// One turn in this many begins at the injector, so that jobs in deques that keep spawning do not
-/// starve the injector's jobs. A prime number, so that turns do not fall in step with the jobs. The
-/// number is Go's.
+/// After this many jobs a turn begins at the injector, so that jobs in deques that keep spawning do
+/// not starve the injector's jobs. The number is Go's.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
 /// Of the turns that would begin at the injector, one in this many begins with the oldest job of a
@@ -45,7 +44,7 @@ pub(crate) enum Next {
 }
 
 impl Local {
-    /// Looks for a job in this worker's deques and in the injector. Every 61st turn calls
+    /// Looks for a job in this worker's deques and in the injector. After 61 jobs it calls
     /// `look_around` first.
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
@@ -97,22 +96,23 @@ impl Local {
     /// Returns whether this is one of the turns that begin with `look_around`.
     #[inline(always)]
     pub(super) fn looks_around(&self) -> bool {
-        self.turn.get() % INJECTOR_FIRST_EVERY == 0
+        // Not `turn % 61 == 0`, with which jobs can fall in step: a job that runs 60 others inside
+        // it adds 61 to `turn`.
+        self.turn.get().wrapping_sub(self.looked_at.get()) >= INJECTOR_FIRST_EVERY
     }
 
     #[cold]
     fn look_around(&self) -> Option<Job> {
-        // The turn counts at once, so that the worker does not repeat it if no job runs.
-        let turn = self.turn.get();
-        self.turn.set(turn.wrapping_add(1));
+        self.looked_at.set(self.turn.get());
+        let looks = self.looks.replace(self.looks.get().wrapping_add(1));
         if self.shared.settings.has_own_park() {
             // The park can be a driver of input and output. Without this call a busy worker would
             // starve it.
             self.park.borrow_mut().park(Some(Duration::ZERO));
         }
-        let is_oldests = turn / INJECTOR_FIRST_EVERY % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
+        let is_oldests = looks % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
         let oldest = if is_oldests { self.take_from_any() } else { None };
-        oldest.or_else(|| self.yielded_or(turn % 2 == 1, || self.take_one()))
+        oldest.or_else(|| self.yielded_or(looks % 2 == 1, || self.take_one()))
     }
 
     /// Takes the oldest job of a random worker. That job could starve while the worker and the

@@ -15,7 +15,7 @@ use core::time::Duration;
 
 /// The longest sleep of a waiting worker whose place no thread has taken. Not every job notifies
 /// this worker, so it looks again whether it can help.
-pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A waiting worker that finds no job anywhere looks and yields at least this often before it
 /// sleeps. The time of a `Vigil` does not suffice: if many threads share a core, one yield can take
@@ -160,6 +160,7 @@ impl Local {
         is_over: impl Fn(bool) -> bool,
     ) {
         let idle = &self.shared.idle;
+        self.has_slept.set(true);
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), current::has_ticket());
         let take = || self.leapfrog(wait, true, true);
@@ -202,6 +203,23 @@ impl Local {
     pub(crate) fn sleep_for_bell(&self, timeout: Option<Duration>) {
         self.offer_held();
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
+    }
+
+    /// Sleeps until the bell rings, or `take` returns a job. Returns that job. May wake spuriously.
+    pub(crate) fn sleep_until_job(&self, take: impl Fn() -> Option<Job>) -> Option<Job> {
+        let idle = &self.shared.idle;
+        self.has_slept.set(true);
+        let mut bell = self.bell.borrow_mut();
+        let work = || (self.shared.is_there_work(), false);
+        match idle.wait(&mut *bell, self.counts(), None, |has_slept| has_slept, work, take) {
+            Waited::Over => None,
+            Waited::Helps(job) => Some(job),
+            Waited::Aside => {
+                idle.notify_one();
+                bell.park(Some(PAUSE));
+                None
+            }
+        }
     }
 
     /// Lays aside the jobs of other workers' scopes in this deque, and all jobs that are older than
