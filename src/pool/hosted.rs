@@ -355,7 +355,9 @@ impl Local {
     /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
     /// innermost service (I9).
     fn take_any(&self) -> Option<Job> {
-        let own = self.take_own();
+        let looks_around = self.looks_around() && !self.shared.is_discarding();
+        let around = if looks_around { self.look_around() } else { None };
+        let own = around.or_else(|| self.take_own());
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }

@@ -551,3 +551,15 @@ fn a_park_that_blocks_starts_no_thread() {
     }
     assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
 }
+
+/// The same for the hook before it.
+#[test]
+fn a_park_hook_that_blocks_starts_no_thread() {
+    let blocks = |_| pool::blocking(|| thread::sleep(Duration::from_millis(20)));
+    let (pool, started) = counted(|it| it.on_thread_park(blocks), || ());
+    for _ in 0..3 {
+        assert_eq!(done(pool.spawn(|| 7)), 7);
+        thread::sleep(Duration::from_millis(30)); // until it sleeps
+    }
+    assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
+}

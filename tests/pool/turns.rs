@@ -7,6 +7,7 @@ use filch::task::Cancel;
 use filch::{JoinHandle, ThreadPool, pool};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
+use std::task::Waker;
 
 fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
@@ -314,4 +315,28 @@ fn jobs_that_run_others_inside_them_do_not_starve_the_injector() {
         left.store(0, SeqCst);
         assert!(seen > 0, "with {forks} jobs in each it had its turn only when they had ended");
     }
+}
+
+/// The same for jobs that a waiting worker runs.
+#[test]
+fn own_jobs_that_run_in_a_wait_do_not_starve_the_injector() {
+    let (pool, left) = (pool_of(1), Arc::new(AtomicUsize::new(MOST)));
+    let ((tell, begun), (tell_waker, waker)) = (mpsc::sync_channel(1), mpsc::channel::<Waker>());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (same, first, sees) = (pool.clone(), Arc::clone(&left), Arc::clone(&is_over));
+    let waits = pool.spawn(move || {
+        let inner = same.clone();
+        same.spawn_detached(move || fork_again(inner, 0, first, tell)).unwrap();
+        pool::run_until(|| sees.load(SeqCst), |waker| tell_waker.send(waker).unwrap());
+    });
+    begun.recv_timeout(MINUTE).unwrap();
+    let rest = Arc::clone(&left);
+    let seen = done(pool.spawn(move || {
+        is_over.store(true, SeqCst);
+        waker.recv().unwrap().wake();
+        rest.load(SeqCst)
+    }));
+    left.store(0, SeqCst);
+    done(waits);
+    assert!(seen > 0, "it had its turn only when they had ended");
 }

@@ -61,7 +61,7 @@ pub(crate) struct Local {
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
     /// Whether the worker has a place that it can give away. It has none before its start hook has
-    /// returned, and while it sleeps for lack of jobs.
+    /// returned, and while it parks for lack of jobs.
     pub(crate) has_place: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.

@@ -95,14 +95,14 @@ impl Local {
 
     /// Returns whether this is one of the turns that begin with `look_around`.
     #[inline(always)]
-    pub(super) fn looks_around(&self) -> bool {
+    pub(crate) fn looks_around(&self) -> bool {
         // Not `turn % 61 == 0`, with which jobs can fall in step: a job that runs 60 others inside
         // it adds 61 to `turn`.
         self.turn.get().wrapping_sub(self.looked_at.get()) >= INJECTOR_FIRST_EVERY
     }
 
     #[cold]
-    fn look_around(&self) -> Option<Job> {
+    pub(crate) fn look_around(&self) -> Option<Job> {
         self.looked_at.set(self.turn.get());
         let looks = self.looks.replace(self.looks.get().wrapping_add(1));
         if self.shared.settings.has_own_park() {
