@@ -9,7 +9,7 @@ use crate::task::current;
 /// surplus thread ends after it has had nothing to do for
 /// [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads` runs
 /// until one of these threads looks for its next job. A nested `blocking` only calls `f`. So does
-/// `blocking` in a hook with which a thread starts, stops or parks, or in the
+/// `blocking` in a hook with which a thread starts or stops, or in the
 /// [`Park`](crate::idle::Park) of a worker that sleeps. So does `blocking` on a thread that is no
 /// worker, unless the thread runs a task of a queue (see below).
 ///

@@ -355,9 +355,14 @@ impl Local {
     /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
     /// innermost service (I9).
     fn take_any(&self) -> Option<Job> {
-        let looks_around = self.looks_around() && !self.shared.is_discarding();
-        let around = if looks_around { self.look_around() } else { None };
-        let own = around.or_else(|| self.take_own());
+        if self.looks_around() && !self.shared.is_discarding() {
+            self.offer_held();
+            let other = self.take_urgent().or_else(|| self.look_around());
+            if other.is_some() {
+                return other;
+            }
+        }
+        let own = self.take_own();
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
@@ -378,11 +383,11 @@ impl Local {
             if job.is_none() {
                 // Asked again, because `take_any` can drop jobs. Asked before the sleep begins,
                 // because the condition may itself wait.
-                self.has_slept.set(false);
+                let sleeps = self.sleeps.get();
                 if is_over() {
                     return;
                 }
-                if self.has_slept.get() {
+                if self.sleeps.get() != sleeps {
                     // The bell might have rung for this wait in the condition's own wait.
                     self.seat.bell.wake_by_ref();
                 }

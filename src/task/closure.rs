@@ -118,12 +118,17 @@ fn cancel(
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
     let group = member.as_ref().map_or(ptr::null(), Membership::group);
-    // As a part of the task, so that a waker or a destructor that waits for the group gets an error.
-    current::as_part(&task.state, group, || {
-        // Caught separately, because both can panic. Two panics at once would end the process.
-        let told = thread::catch(|| finish(JoinError::dropped(cause)));
-        go_on(told, thread::catch(drop_closure));
+    // As a member, so that a waker or a destructor that waits for the group gets an error. Caught
+    // separately, because both can panic. Two panics at once would end the process.
+    let told = thread::catch(|| {
+        let finish = || finish(JoinError::dropped(cause));
+        match &member {
+            Some(member) => current::as_member(member.group(), finish),
+            None => finish(),
+        }
     });
+    let dropped = thread::catch(|| current::as_part(&task.state, group, drop_closure));
+    go_on(told, dropped);
 }
 
 impl Job {

@@ -91,6 +91,20 @@ fn with_a_quantum_of_zero_each_lease_drops_one_expired_task() {
     assert!((100..=101).contains(&queue.metrics().leases), "{}", queue.metrics().leases);
 }
 
+/// A cancelled one is a tombstone, whatever its deadline.
+#[test]
+fn a_cancelled_task_with_a_deadline_takes_no_turn() {
+    let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
+    let queue = fair.queue("q").paused().build().unwrap();
+    for _ in 0..10 {
+        let task = queue.task().deadline(Instant::now()).spawn(|| ());
+        assert_eq!(task.cancel(), Cancel::Dequeued);
+    }
+    queue.resume();
+    queue.wait_idle().unwrap();
+    assert_eq!((queue.metrics().tombstones, queue.metrics().leases), (10, 1));
+}
+
 /// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound
 /// is one of memory, too.
 #[test]

@@ -1,14 +1,14 @@
 //! Pools whose threads the user starts, broadcasts that also run in waits, yielding, and shutdown
 //! in the background.
 
-use crate::common::waiting::{MINUTE, Meeting, done, wait_for};
+use crate::common::waiting::{MINUTE, Meeting, done, in_a_minute, wait_for};
 use filch::ThreadPool;
 use filch::executor::{Reason, Shutdown, ShutdownError};
 use filch::pool::{self, Yield};
 use filch::task::CancelToken;
 use std::cell::Cell;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
@@ -395,4 +395,59 @@ fn the_condition_of_a_wait_may_wait_for_a_job_from_outside() {
         pool.spawn_detached(move || tell.send(()).unwrap()).unwrap();
         done(task);
     }
+}
+
+/// The condition's own wait can contain another such wait, which sleeps not at all.
+#[test]
+fn the_condition_of_a_wait_may_contain_such_a_wait() {
+    in_a_minute(|| {
+        let [pool, other] = [(); 2].map(|()| ThreadPool::new(1).unwrap());
+        let ((tell, told), (go, goes)) = (channel::<Waker>(), channel());
+        let flag = Arc::new(AtomicBool::new(false));
+        let sets = Arc::clone(&flag);
+        let task = pool.spawn(move || {
+            let looks = Cell::new(0);
+            let is_over = || {
+                let is_over = flag.load(SeqCst);
+                if looks.replace(looks.get() + 1) == 1 {
+                    go.send(()).unwrap();
+                    done(other.spawn(|| thread::sleep(Duration::from_millis(100))));
+                    let inner = Cell::new(0);
+                    pool::run_until(|| inner.replace(inner.get() + 1) > 0, drop);
+                }
+                is_over
+            };
+            pool::run_until(is_over, |waker| tell.send(waker).unwrap());
+        });
+        goes.recv().unwrap();
+        sets.store(true, SeqCst);
+        told.recv().unwrap().wake();
+        done(task);
+    });
+}
+
+/// A broadcast comes first, however long the worker has looked nowhere else.
+#[test]
+fn a_broadcast_comes_before_a_job_from_outside_in_a_wait() {
+    let builder = ThreadPool::builder().num_threads(1);
+    let (give, workers) = channel();
+    let pool = builder.build_with(|worker| Ok(give.send(worker).unwrap())).unwrap();
+    thread::scope(|scope| {
+        let worker = workers.recv().unwrap();
+        scope.spawn(|| {
+            worker.run_in_waits();
+            let said = Arc::new(Mutex::new(Vec::new()));
+            let [a, b] = [(); 2].map(|()| Arc::clone(&said));
+            let same = pool.clone();
+            let from_outside = move || {
+                same.spawn_detached(move || a.lock().unwrap().push("job")).unwrap();
+                same.spawn_broadcast(move |_| b.lock().unwrap().push("call")).unwrap();
+            };
+            thread::spawn(from_outside).join().unwrap();
+            assert_eq!(pool::yield_now(), Some(Yield::Executed));
+            assert_eq!(said.lock().unwrap()[0], "call");
+            while pool::yield_now() == Some(Yield::Executed) {}
+            assert_eq!(said.lock().unwrap().len(), 2);
+        });
+    });
 }

@@ -1,7 +1,7 @@
 //! Tests that another thread takes the place of a thread that waits, and that no stranger runs on
 //! the waiting thread.
 
-use crate::common::waiting::{MINUTE, Meeting, done};
+use crate::common::waiting::{MINUTE, Meeting, done, wait_for};
 use crate::common::yields::{Polls, yields};
 use crate::corners::make_one_spare;
 use crate::waiting::two_of_five;
@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -552,14 +552,31 @@ fn a_park_that_blocks_starts_no_thread() {
     assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
 }
 
-/// The same for the hook before it.
+/// A thread in its start hook that waits and is woken for a job wakes another thread.
 #[test]
-fn a_park_hook_that_blocks_starts_no_thread() {
-    let blocks = |_| pool::blocking(|| thread::sleep(Duration::from_millis(20)));
-    let (pool, started) = counted(|it| it.on_thread_park(blocks), || ());
-    for _ in 0..3 {
-        assert_eq!(done(pool.spawn(|| 7)), 7);
-        thread::sleep(Duration::from_millis(30)); // until it sleeps
-    }
-    assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
+fn a_wait_in_a_start_hook_keeps_no_job_from_the_other_threads() {
+    let (has_begun, (release, wait)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
+    let (begins, wait) = (Arc::clone(&has_begun), Mutex::new(wait));
+    let cell = Arc::new(OnceLock::<ThreadPool>::new());
+    let own = Arc::clone(&cell);
+    let hook = move |index| {
+        if index != 1 {
+            return;
+        }
+        thread::sleep(Duration::from_millis(100)); // until the others sleep
+        let pool = own.get().unwrap();
+        let second = || {
+            begins.store(true, SeqCst);
+            let _ = wait.lock().unwrap().recv_timeout(MINUTE);
+        };
+        pool.join(|| wait_for(|| begins.load(SeqCst)), second);
+    };
+    let builder = ThreadPool::builder().num_threads(3).start(Start::Eager);
+    let pool = builder.on_thread_start(hook).build().unwrap();
+    cell.set(pool.clone()).unwrap();
+    wait_for(|| has_begun.load(SeqCst));
+    thread::sleep(Duration::from_millis(200)); // until the hook sleeps
+    let ended = pool.spawn(|| ()).join_timeout(MINUTE / 6);
+    drop(release);
+    assert!(ended.is_ok(), "it lay while a thread slept");
 }

@@ -1,16 +1,19 @@
 //! Tests of futures that wake themselves: who polls them next, and what becomes of them when a
 //! worker or the pool ends.
 
+use crate::common::closures::keep_quiet;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
 use crate::common::yields::yields;
 use crate::turns::go_on;
 use filch::executor::Shutdown;
 use filch::fair::FairScheduler;
+use filch::idle::{Park, ThreadPark};
 use filch::{JoinHandle, ThreadPool, pool};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
@@ -237,4 +240,50 @@ fn a_wait_in_a_scope_runs_what_lies_below_the_scope() {
             same.scope(|_| pool::run_until(|| is_set.load(SeqCst), tell));
         }));
     });
+}
+
+/// Runs jobs in each park, and panics in the parks of a busy worker while that is armed.
+struct Yields(ThreadPark, Arc<AtomicBool>, Arc<OnceLock<ThreadPool>>);
+
+impl Park for Yields {
+    fn park(&mut self, timeout: Option<Duration>) {
+        let is_busy = timeout == Some(Duration::ZERO);
+        assert!(!is_busy || !self.1.load(SeqCst), "expected");
+        let Some(pool) = self.2.get() else { return self.0.park(timeout) };
+        for _ in 0..100 * usize::from(!is_busy) {
+            pool.spawn_detached(|| ()).unwrap();
+            pool::yield_now();
+        }
+        self.0.park(timeout);
+    }
+    fn unparker(&self) -> Waker {
+        self.0.unparker()
+    }
+}
+
+/// Such a wait does not call the park of its worker, which might be what waits.
+#[test]
+fn a_yield_in_a_park_and_a_park_that_panics_go_together() {
+    keep_quiet(&["expected"]);
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let cell = Arc::new(OnceLock::new());
+    let (armed, own) = (Arc::clone(&is_armed), Arc::clone(&cell));
+    let park = move |_| Yields(ThreadPark::new(), Arc::clone(&armed), Arc::clone(&own));
+    let pool = ThreadPool::builder().num_threads(1).parker(park).build().unwrap();
+    cell.set(pool.clone()).unwrap();
+    for _ in 0..5 {
+        done(pool.spawn(|| ()));
+        std::thread::sleep(Duration::from_millis(10)); // until it sleeps
+    }
+    assert_eq!(pool.metrics().panic_count, 0);
+    let inner = pool.clone();
+    let task = pool.spawn(move || {
+        is_armed.store(true, SeqCst);
+        for _ in 0..200 {
+            inner.spawn_detached(|| ()).unwrap();
+            pool::yield_now();
+        }
+        is_armed.store(false, SeqCst);
+    });
+    done(task);
 }

@@ -11,6 +11,7 @@ use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
 use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
@@ -114,4 +115,25 @@ fn who_awaits_a_cancelled_closure_may_wait_for_its_group() {
     });
     thread::spawn(move || token.cancel());
     assert!(hears.recv_timeout(MINUTE).expect("it hangs"));
+}
+
+/// Records whether the task is cancelled in which it wakes.
+struct Looks(AtomicBool);
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        self.0.store(is_cancelled(), SeqCst);
+    }
+}
+
+#[test]
+fn a_waker_of_a_cancelled_closure_is_no_part_of_it() {
+    let (job, mut handle) = Job::with_handle(|| ());
+    let looks = Arc::new(Looks(AtomicBool::new(true)));
+    let waker = Waker::from(Arc::clone(&looks));
+    assert!(Pin::new(&mut handle).poll(&mut Context::from_waker(&waker)).is_pending());
+    let cancels = Job::with_handle(move || handle.cancel()).0;
+    cancels.run();
+    assert!(!looks.0.load(SeqCst));
+    drop(job);
 }

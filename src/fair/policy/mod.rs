@@ -194,8 +194,8 @@ pub struct Reweighted {
 pub struct Service {
     /// The time for which the serving thread ran the queue's tasks.
     pub time: Duration,
-    /// How many tasks and forks ran. Cancelled tasks do not count. Each sleep of a task in a wait
-    /// for forks counts as one more task.
+    /// How many tasks and forks ran, or were dropped because the task had expired. Cancelled tasks
+    /// do not count. Each sleep of a task in a wait for forks counts as one more task.
     pub tasks: usize,
     /// The queue's weight at the end of this service.
     pub weight: u64,

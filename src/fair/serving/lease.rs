@@ -249,8 +249,8 @@ fn run_job(
         drop_job(panics, line, job, line.cause());
         false
     } else if job.task().is_some_and(|it| it.wants_care() && it.is_expired()) {
-        drop_job(panics, line, job, Cause::Expired);
-        true // the user's destructor takes time of the lease
+        // The user's destructor takes time of the lease. Of a cancelled task it has run before.
+        drop_job(panics, line, job, Cause::Expired)
     } else if job.task().is_some_and(AnyTask::is_counted) {
         let lane = lane.filter(|it| job.task().is_some_and(|task| it.is_for(task)));
         // This consumes the job. If the job were dropped after the poll, that would drop the

@@ -42,8 +42,8 @@ pub(crate) struct Local {
     pub(crate) park: RefCell<Box<dyn Park>>,
     /// Where the worker sleeps in a wait.
     pub(crate) bell: RefCell<ThreadPark>,
-    /// Set by each sleep in a wait.
-    pub(crate) has_slept: Cell<bool>,
+    /// How often the worker has begun to sleep in a wait; it wraps.
+    pub(crate) sleeps: Cell<u32>,
     /// How many jobs the worker has run, with those inside other jobs; it wraps.
     pub(crate) turn: Cell<u32>,
     /// The value of `turn` when the worker last began a turn with `look_around`.
@@ -108,7 +108,7 @@ impl Local {
             yielded,
             park: RefCell::new(Box::new(ThreadPark::new())),
             bell: RefCell::new(bell),
-            has_slept: Cell::new(false),
+            sleeps: Cell::new(0),
             turn: Cell::new(0),
             looked_at: Cell::new(u32::MAX / 2), // long ago, so that the first turn looks around
             looks: Cell::new(0),

@@ -223,8 +223,6 @@ impl Local {
         if attention & CLOSED != 0 {
             return None;
         }
-        self.has_place.set(false);
-        let has_place = Finally(|| self.has_place.set(true)); // the park may panic
         self.hook(&shared.settings.on_thread_park);
         if self.has_own() {
             // The hook has spawned a job, which perhaps no other worker takes. A worker sleeps only
@@ -241,6 +239,8 @@ impl Local {
         }
         let mut park = self.park.borrow_mut();
         let is_needed = || is_spare && !shared.run_enough(0);
+        self.has_place.set(false);
+        let has_place = Finally(|| self.has_place.set(true)); // the park may panic
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
         drop((has_place, park));
         let slept = self.note_begin_of_work(since);

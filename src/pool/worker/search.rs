@@ -49,6 +49,7 @@ impl Local {
     #[inline]
     pub(crate) fn find(&self) -> Option<Job> {
         if self.looks_around() {
+            self.drive_park();
             if let Some(job) = self.look_around() {
                 return Some(job);
             }
@@ -101,15 +102,19 @@ impl Local {
         self.turn.get().wrapping_sub(self.looked_at.get()) >= INJECTOR_FIRST_EVERY
     }
 
+    /// Calls the pool's own park, which can be a driver of input and output. Without this call a
+    /// busy worker would starve it.
+    #[cold]
+    fn drive_park(&self) {
+        if self.shared.settings.has_own_park() {
+            self.park.borrow_mut().park(Some(Duration::ZERO));
+        }
+    }
+
     #[cold]
     pub(crate) fn look_around(&self) -> Option<Job> {
         self.looked_at.set(self.turn.get());
         let looks = self.looks.replace(self.looks.get().wrapping_add(1));
-        if self.shared.settings.has_own_park() {
-            // The park can be a driver of input and output. Without this call a busy worker would
-            // starve it.
-            self.park.borrow_mut().park(Some(Duration::ZERO));
-        }
         let is_oldests = looks % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
         let oldest = if is_oldests { self.take_from_any() } else { None };
         oldest.or_else(|| self.yielded_or(looks % 2 == 1, || self.take_one()))

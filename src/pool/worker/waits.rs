@@ -160,7 +160,7 @@ impl Local {
         is_over: impl Fn(bool) -> bool,
     ) {
         let idle = &self.shared.idle;
-        self.has_slept.set(true);
+        self.sleeps.set(self.sleeps.get().wrapping_add(1));
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), current::has_ticket());
         let take = || self.leapfrog(wait, true, true);
@@ -175,9 +175,10 @@ impl Local {
         // Other owners of scopes look only at the oldest job of this deque, and this worker might
         // sleep for long.
         self.expose();
-        if current::is_aside() {
+        if current::is_aside() || !self.has_place.get() {
             // A nested `aside` only runs its closure. The outer `aside` notified another worker
-            // when it began, but jobs might have come since.
+            // when it began, but jobs might have come since. Without a place, `aside` notifies
+            // none.
             idle.notify_one();
         }
         current::aside(|| {
@@ -208,7 +209,7 @@ impl Local {
     /// Sleeps until the bell rings, or `take` returns a job. Returns that job. May wake spuriously.
     pub(crate) fn sleep_until_job(&self, take: impl Fn() -> Option<Job>) -> Option<Job> {
         let idle = &self.shared.idle;
-        self.has_slept.set(true);
+        self.sleeps.set(self.sleeps.get().wrapping_add(1));
         let mut bell = self.bell.borrow_mut();
         let work = || (self.shared.is_there_work(), false);
         match idle.wait(&mut *bell, self.counts(), None, |has_slept| has_slept, work, take) {
