@@ -108,10 +108,9 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets the time by which the task must begin. A task that has not begun by `deadline` is
-    /// dropped when it would begin, not before. Its handle then returns an
-    /// [expired](crate::task::JoinError::is_expired) error. A task that has begun is not
-    /// interrupted.
+    /// Sets the time by which the task must begin, not end. A task that has not begun by `deadline`
+    /// is dropped when it would begin, not before. Its handle then returns an
+    /// [expired](crate::task::JoinError::is_expired) error.
     ///
     /// # Examples
     ///
@@ -144,8 +143,8 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (rejected, handle) = self.submit(f);
-        if let Err(rejected) = rejected {
+        let (job, place, handle) = self.make(f);
+        if let Err(rejected) = self.submit(job, place) {
             refused(&handle.any(), rejected);
         }
         handle
@@ -198,9 +197,9 @@ impl<'a> TaskBuilder<'a> {
         if self.token.is_none() && self.group.is_none() && self.deadline.is_none() {
             return self.executor.execute(Flow::job(self.context, f));
         }
-        let (rejected, handle) = self.submit(f);
-        drop(handle);
-        rejected
+        let (job, place, handle) = self.make(f);
+        drop(handle); // before the task can end, so that its panic is not lost with the handle
+        self.submit(job, place)
     }
 
     /// Spawns a future. A job polls it, and after a wake-up another job polls it again.
@@ -246,8 +245,7 @@ impl<'a> TaskBuilder<'a> {
         let never = || unreachable!("a refused task does not run");
         let (job, handle) =
             task::task_of(never, TaskSettings { member, ..TaskSettings::default() });
-        handle.any().cancel(Cause::Refused(reason));
-        drop(job);
+        refused(&handle.any(), Rejected { item: job, reason });
         handle
     }
 
@@ -294,9 +292,11 @@ impl<'a> TaskBuilder<'a> {
         // weak reference takes the value back from a refused task, which never begins.
         let theirs = TakeOnce::new(value);
         let ours = theirs.weak();
-        let (rejected, handle) =
-            self.submit(move || f(theirs.take().expect("a task that was taken back does not run")));
-        let Err(Rejected { item: job, reason }) = rejected else { return Ok(handle) };
+        let f = move || f(theirs.take().expect("a task that was taken back does not run"));
+        let (job, place, handle) = self.make(f);
+        let Err(Rejected { item: job, reason }) = self.submit(job, place) else {
+            return Ok(handle);
+        };
         // A task that was cancelled before it was refused has lost its value.
         let Some(value) = ours.take() else { return Ok(handle) };
         handle.any().hand_back();
@@ -306,40 +306,39 @@ impl<'a> TaskBuilder<'a> {
     }
 
     #[inline]
-    fn submit<T, F>(&self, f: F) -> (Result<(), Rejected>, JoinHandle<T>)
+    fn submit(&self, job: Job, place: Option<Place>) -> Result<(), Rejected> {
+        if self.token.is_none() && self.group.is_none() {
+            return self.executor.execute(job);
+        }
+        self.hand_over(job, place)
+    }
+
+    fn make<T, F>(&self, f: F) -> Made<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
         if self.token.is_some() || self.context.is_some() {
-            return self.submit_boxed(Box::new(f));
+            return self.make_boxed(Box::new(f));
         }
         let (job, handle) = task::task_of(f, self.settings());
-        if self.token.is_none() && self.group.is_none() {
-            return (self.executor.execute(job), handle);
-        }
-        (self.hand_over(job, None), handle)
+        (job, None, handle)
     }
 
-    /// Submits a closure in the context of the builder. The closure drops its link to the token
-    /// when it has run.
-    fn submit_boxed<T: Send + 'static>(
-        &self,
-        mut f: Box<dyn FnOnce() -> T + Send>,
-    ) -> (Result<(), Rejected>, JoinHandle<T>) {
+    /// Makes a task in the builder's context. The closure drops its link to the token at its end.
+    fn make_boxed<T: Send + 'static>(&self, mut f: Box<dyn FnOnce() -> T + Send>) -> Made<T> {
         if let Some(context) = self.context {
             f = Box::new(context.around(f));
         }
         let place = self.token.map(|_| Place::default());
         let same_place = place.clone();
         let f = move || {
-            let link = same_place;
             let result = f();
-            drop(link.and_then(|it| it.lock().take()));
+            drop(same_place.and_then(|it| it.lock().take()));
             result
         };
         let (job, handle) = task::task_of(f, self.settings());
-        (self.hand_over(job, place), handle)
+        (job, place, handle)
     }
 
     #[inline(always)]
@@ -353,7 +352,6 @@ impl<'a> TaskBuilder<'a> {
 
     /// Links a task to the token, stores the link in `place`, and hands the task's job to the
     /// executor. If the token is cancelled already, cancels the task, and does not hand it over.
-    ///
     /// Not generic over the closure and its result, so a program compiles this once.
     fn hand_over(&self, job: Job, place: Option<Place>) -> Result<(), Rejected> {
         let task = job.task().expect("`task_of` has made the job").another();
@@ -388,6 +386,8 @@ fn refused(task: &AnyTask, Rejected { item: job, reason }: Rejected) {
 
 /// Holds a task's link to its token.
 type Place = Unwatched<Mutex<Option<CancelLink>>>;
+/// A task that is not submitted yet.
+type Made<T> = (Job, Option<Place>, JoinHandle<T>);
 
 impl fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

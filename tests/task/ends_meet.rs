@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
+use std::time::Instant;
 
 /// A group has the panic of its member. That of the task which passes it on is another one.
 #[test]
@@ -48,6 +49,18 @@ fn a_members_panic_that_another_task_passes_on_is_told() {
     drop(queue.spawn(move || output));
     queue.wait_idle().unwrap();
     assert_eq!((queue.metrics().panicked, queue.metrics().completed), (1, 0));
+}
+
+/// With a token or a deadline, such a task has a handle for a moment.
+#[test]
+fn no_panic_of_a_detached_task_is_lost() {
+    keep_quiet(&["expected"]);
+    let (fair, token) = (FairScheduler::over(Inline), CancelToken::new());
+    let queue = fair.queue("q").build().unwrap();
+    let later = Instant::now() + MINUTE;
+    queue.task().token(&token).spawn_detached(|| panic!("expected")).unwrap();
+    queue.task().deadline(later).spawn_detached(|| panic!("expected")).unwrap();
+    assert_eq!((queue.metrics().panicked, queue.metrics().completed), (2, 0));
 }
 
 /// Panics when the handle drops it.
