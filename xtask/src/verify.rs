@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("verify")
         .about("Check all that a change must pass, in ten minutes; with --all, all that CI runs")
-        .arg(flag("all", "Run the steps that take longer too: half an hour"))
+        .arg(flag("all", "Run the steps that take longer too: an hour"))
         .arg(option("only", "STEPS", "Run these steps only, separated by commas"))
         .arg(flag("list", "Print the names of the steps, and run none"))
         .after_help("Example: cargo xtask verify --only clippy,tests")
