@@ -248,8 +248,8 @@ impl<'scope> QueueScope<'scope, '_> {
             job.head = ForkHead::new(&ScopeJob::<F>::BOXED, latch);
             Box::into_raw(Box::new(job))
         });
-        // SAFETY: I7 — the job lies in the room or in a box. Both stay until it has run, because
-        // the scope waits for it.
+        // SAFETY: I7 — the job lies in `self.room` or in a box, and stays until it has run: the
+        // scope waits for it.
         unsafe { offer(scheduler, line, job.cast::<ForkHead>(), latch) };
     }
 }

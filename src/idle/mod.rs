@@ -31,8 +31,8 @@
 //!
 //! - **I1** `prepared` is the number of threads between steps 1 and 4, and `signals` is at most
 //!   `prepared`.
-//! - **I2** A signal leaves the word with a thread that looks again, or with a thread that cancels
-//!   and passes the signal on.
+//! - **I2** A thread that takes a signal out of the word looks again, or cancels and passes the
+//!   signal on.
 //! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
 //!   `top` is the head of the list. Only the thread whose exchange moves `top` past a waiter has
 //!   taken the waiter off.

@@ -308,9 +308,9 @@ mod model {
                 if self.books.borrow().free().is_empty() {
                     return;
                 }
-                // This addition happens before every pin that follows. But another thread may have
-                // dropped a guard since the first addition. That drop need not happen before us, so
-                // we begin again.
+                // This addition happens before every later pin. But the drop of a guard since the
+                // `Acquire` need not happen before the poisoning. If `gone` shows such a drop, we
+                // loop.
                 self.reclaimed.fetch_add(1, Release);
                 if self.books.borrow().gone == gone {
                     return self.books.borrow_mut().poison_free();

@@ -164,8 +164,8 @@ impl State {
 
     /// Gives the claim back after a poll that has left the future pending. But if a thread has
     /// asked for cancellation, keeps the claim. If the future was woken, adds `references`
-    /// references for the next job. `has_yielded` says whether a part of the poll has woken the
-    /// future (`OwnWake`).
+    /// references for the next job. `has_yielded` says whether the poll or a fork in it noted a
+    /// wake (`OwnWake`).
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);

@@ -431,11 +431,12 @@ fn the_condition_of_a_wait_may_contain_such_a_wait() {
 fn a_broadcast_comes_before_a_job_from_outside_in_a_wait() {
     let builder = ThreadPool::builder().num_threads(1);
     let (give, workers) = channel();
-    let pool = builder.build_with(|worker| Ok(give.send(worker).unwrap())).unwrap();
+    let start = |worker| give.send(worker).map_err(|_| io::ErrorKind::Other.into());
+    let pool = builder.build_with(start).unwrap();
     thread::scope(|scope| {
         let worker = workers.recv().unwrap();
         scope.spawn(|| {
-            worker.run_in_waits();
+            worker.run_in_waits().unwrap();
             let said = Arc::new(Mutex::new(Vec::new()));
             let [a, b] = [(); 2].map(|()| Arc::clone(&said));
             let same = pool.clone();
