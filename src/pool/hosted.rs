@@ -295,7 +295,8 @@ pub fn yield_now() -> Option<Yield> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn yield_local() -> Option<Yield> {
-    Local::current().map(|local| local.run_some(local.take_own().or_else(|| local.pop_yielded())))
+    Local::current()
+        .map(|local| local.run_some(local.take_own(|| None).or_else(|| local.pop_yielded())))
 }
 
 /// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
@@ -341,7 +342,8 @@ impl Local {
         })
     }
 
-    fn take_own(&self) -> Option<Job> {
+    /// Takes a job of this worker's own. But after an urgent call, `first` comes before them.
+    fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         if self.shared.is_discarding() {
             // The thread that shuts the pool down might have emptied this deque before these jobs
@@ -349,20 +351,14 @@ impl Local {
             let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }
-        self.take_urgent().or_else(|| self.pop_above_floor())
+        self.take_urgent().or_else(first).or_else(|| self.pop_above_floor())
     }
 
     /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
     /// innermost service (I9).
     fn take_any(&self) -> Option<Job> {
-        if self.looks_around() && !self.shared.is_discarding() {
-            self.offer_held();
-            let other = self.take_urgent().or_else(|| self.look_around());
-            if other.is_some() {
-                return other;
-            }
-        }
-        let own = self.take_own();
+        let looks_around = self.looks_around() && !self.shared.is_discarding();
+        let own = self.take_own(|| if looks_around { self.look_around() } else { None });
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }

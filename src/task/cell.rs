@@ -11,7 +11,7 @@ use crate::sync::place::{Place, Watch};
 use crate::sync::thread;
 use core::mem;
 use core::ops::Deref;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::task::Waker;
 
 pub(super) struct TaskCore<T> {
@@ -111,7 +111,7 @@ impl<T> TaskCore<T> {
         value: T,
         member: Option<&Membership>,
     ) -> Result<(), JoinError> {
-        let group = member.map_or(ptr::null(), Membership::group);
+        let group = Membership::group_of(member);
         let drop = || thread::catch(|| drop(value));
         current::during(self.home, &self.state, group, drop).map_err(JoinError::panic)
     }

@@ -16,7 +16,7 @@ use crate::sync::place::Place;
 use crate::sync::thread;
 use alloc::boxed::Box;
 use core::mem;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 struct Cell<F, T> {
     core: TaskCore<T>,
@@ -82,7 +82,7 @@ where
         // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
         // takes it.
         let (f, member) = unsafe { self.closure.take() };
-        let group = member.as_ref().map_or(ptr::null(), Membership::group);
+        let group = Membership::group_of(member.as_ref());
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
         self.core.ran(result, member, count);
     }
@@ -117,7 +117,7 @@ fn cancel(
     let _counted = task.count(count, Ended::of(&Err::<(), _>(&error)), true);
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
-    let group = member.as_ref().map_or(ptr::null(), Membership::group);
+    let group = Membership::group_of(member.as_ref());
     // As a member, so that a waker or a destructor that waits for the group gets an error. Caught
     // separately, because both can panic. Two panics at once would end the process.
     let told = thread::catch(|| {

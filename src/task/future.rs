@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 use core::future::Future;
 use core::mem::{self, ManuallyDrop};
 use core::pin::Pin;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::task::{Context, Poll, Waker};
 
 struct FutureCell<F: Future> {
@@ -123,7 +123,7 @@ where
         let member = unsafe { self.body.with(|body| body.member.take()) };
         // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
-        let group = member.as_ref().map_or(ptr::null(), Membership::group);
+        let group = Membership::group_of(member.as_ref());
         // As a part of the task, so that a destructor that waits for the task or for its group gets
         // an error.
         let dropped = current::as_part(&self.core.state, group, || thread::catch(drop));
@@ -160,7 +160,7 @@ where
             // SAFETY: I9 — a polled future is never moved, and is dropped in place.
             let future = unsafe { Pin::new_unchecked(future) };
             let poll = || future.poll(&mut Context::from_waker(&waker));
-            let group = member.as_ref().map_or(ptr::null(), Membership::group);
+            let group = Membership::group_of(member.as_ref());
             current::during(*home, state, group, || {
                 thread::catch(|| match context {
                     None => poll(),

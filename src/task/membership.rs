@@ -3,6 +3,7 @@
 use super::current;
 use super::error::{CancelledBy, JoinError};
 use super::group::Group;
+use core::ptr;
 
 /// A membership in a group. It ends when it is dropped.
 pub(crate) struct Membership {
@@ -22,6 +23,11 @@ impl Membership {
     /// Returns the address by which a `Frame` refers to the group.
     pub(super) fn group(&self) -> *const () {
         self.group.as_ptr()
+    }
+
+    /// Returns the address of the group of `member`, or null if there is no member.
+    pub(super) fn group_of(member: Option<&Self>) -> *const () {
+        member.map_or(ptr::null(), Membership::group)
     }
 
     /// Ends the membership of a task that has run. The group gets the payload of a panic.

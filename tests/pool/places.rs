@@ -564,6 +564,7 @@ fn a_wait_in_a_start_hook_keeps_no_job_from_the_other_threads() {
             return;
         }
         thread::sleep(Duration::from_millis(100)); // until the others sleep
+        wait_for(|| own.get().is_some());
         let pool = own.get().unwrap();
         let second = || {
             begins.store(true, SeqCst);
