@@ -340,3 +340,27 @@ fn own_jobs_that_run_in_a_wait_do_not_starve_the_injector() {
     done(waits);
     assert!(seen > 0, "it had its turn only when they had ended");
 }
+
+/// The job of a cancelled task has nothing to run. A worker that finds it looks for another one at
+/// once, and not only after its next jobs.
+#[test]
+fn jobs_of_cancelled_tasks_do_not_keep_a_live_one_from_its_turn() {
+    let (pool, left) = (pool_of(1), Arc::new(AtomicUsize::new(MOST)));
+    let ((tell, begun), (open, gate)) = (mpsc::sync_channel(1), mpsc::channel());
+    let (same, first) = (pool.clone(), Arc::clone(&left));
+    let busy = move || {
+        tell.send(()).unwrap();
+        gate.recv().unwrap();
+        fork_again(same, 0, first, tell);
+    };
+    pool.spawn_detached(busy).unwrap();
+    begun.recv_timeout(MINUTE).unwrap();
+    for _ in 0..1000 {
+        assert_eq!(pool.spawn(|| ()).cancel(), Cancel::Dequeued);
+    }
+    let rest = Arc::clone(&left);
+    let live = pool.spawn(move || MOST - rest.swap(0, SeqCst));
+    open.send(()).unwrap();
+    let turns = done(live);
+    assert!(turns < 1000, "its turn came after {turns} other jobs");
+}

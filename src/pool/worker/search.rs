@@ -27,6 +27,9 @@ const OLDEST_FIRST_EVERY: u32 = 16;
 /// batch. The others begin at the futures that have yielded on this worker.
 const ELSEWHERE_FIRST_EVERY: u32 = 8;
 
+/// The most tombstones that a worker drops in a turn that begins with `look_around`.
+const MOST_TOMBSTONES: usize = 256;
+
 /// The most jobs that a thief takes as a batch.
 const BATCH: usize = 32;
 
@@ -117,7 +120,7 @@ impl Local {
         let looks = self.looks.replace(self.looks.get().wrapping_add(1));
         let is_oldests = looks % OLDEST_FIRST_EVERY == OLDEST_FIRST_EVERY - 1;
         let oldest = if is_oldests { self.take_from_any() } else { None };
-        oldest.or_else(|| self.yielded_or(looks % 2 == 1, || self.take_one()))
+        oldest.or_else(|| self.yielded_or(looks % 2 == 1, || self.take_live()))
     }
 
     /// Takes the oldest job of a random worker. That job could starve while the worker and the
@@ -131,6 +134,13 @@ impl Local {
 
     pub(crate) fn take_one(&self) -> Option<Job> {
         self.shared.shelf.take().or_else(|| self.shared.injector.pop())
+    }
+
+    /// Takes a job as `take_one` does, but drops the tombstones in front of it. Otherwise a busy
+    /// worker would run 61 of its own jobs for each tombstone.
+    fn take_live(&self) -> Option<Job> {
+        let mut jobs = core::iter::from_fn(|| self.take_one()).take(MOST_TOMBSTONES);
+        jobs.find(|job| !job.task().is_some_and(AnyTask::is_claimed))
     }
 
     fn take_batch(&self) -> Option<Job> {
