@@ -5,7 +5,7 @@ use crate::fair::{FairScheduler, Queue};
 use crate::pool::{LockedPool, ThreadPool};
 use crate::sim::StepperHandle;
 
-/// Implements `futures_task::Spawn` and `hyper::rt::Executor` for each of these types.
+/// Implements `futures_task::Spawn` and `hyper::rt::Executor` for each type in the list.
 macro_rules! spawners {
     ($($Spawner:ty),*) => {
         $(

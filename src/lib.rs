@@ -70,12 +70,13 @@
 //!
 //! # What is not promised
 //!
-//! - That thieves get equal shares, or that a particular thief gets an item.
-//! - A bound on how long a deque's memory is kept: a `Stealer` keeps it until the last handle is
-//!   dropped.
-//! - These promises on targets without 64-bit atomics. Such targets have no `Injector` and no
-//!   `EventCount`, and an index has 30 bits instead of 62. Suppose a thief is stopped inside one
-//!   steal while exactly a multiple of 2³⁰ items go by. That thief would take a wrong item.
+//! - It is not promised that thieves get equal shares, or that a particular thief gets an item.
+//! - There is no bound on how long a deque's memory is kept: a `Stealer` keeps it until the last
+//!   handle is dropped.
+//! - The promises above are not made for targets without 64-bit atomics. Such targets have no
+//!   `Injector` and no `EventCount`, and an index has 30 bits instead of 62. Suppose a thief is
+//!   stopped inside one steal while exactly a multiple of 2³⁰ items go by. That thief would take a
+//!   wrong item.
 //!
 //! # Memory
 //!

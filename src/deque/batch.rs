@@ -20,8 +20,8 @@
 //!  So if item n is in the batch, the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
-//! A thief that stops between 1 and 5 holds up no other thread. Other thieves can still take single
-//! items, and the owner can withdraw the batch.
+//! A thief that stops between its announcement and its claim holds up no other thread. Other
+//! thieves can still take single items, and the owner can withdraw the batch.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -34,7 +34,7 @@ impl<T> Stealer<T> {
     /// Moves about half of the items, at most 32, into another deque.
     ///
     /// Returns `Success(())` if items have moved, [`Steal::Retry`] if another thread was quicker to
-    /// the first item, and [`Steal::Empty`] if there was none. See
+    /// the first item, and [`Steal::Empty`] if the deque was empty. For other cases see
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Examples
@@ -84,8 +84,8 @@ impl<T> Stealer<T> {
     }
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
-    /// the first item that `is_such` rejects. For a FIFO deque, `is_such` is not called. `is_such`
-    /// may be shown a torn copy, with words of several items. A torn copy is never taken.
+    /// the first item that `is_such` rejects. For a FIFO deque, `is_such` is not called. The copy
+    /// that `is_such` gets might mix words of several items; no such copy is taken.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -129,8 +129,8 @@ impl<T> Stealer<T> {
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
     /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
-    /// this call takes one item and moves none. Otherwise this call does the same as
-    /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// this call takes one item and moves none. Otherwise it moves the rest of the batch as
+    /// [`steal_batch_with_limit`](Self::steal_batch_with_limit) does.
     ///
     /// # Panics
     ///
@@ -218,7 +218,7 @@ impl<T> Stealer<T> {
     /// that `dest` pops them as this deque's owner would have done. With `and_pop`, the item that
     /// the owner would pop first goes into the last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if there is none. The caller has seen at least
+    /// Returns the number of items moved, or `Retry` if none moved. The caller has seen at least
     /// `count` items, and has made room for `count`. If the deque shrinks, the caller is pinned.
     fn move_oldest(
         &self,
@@ -296,8 +296,8 @@ impl<T> Stealer<T> {
         free: Index,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> usize {
-        // A single item needs no announcement. At an index that has had an announcement before, a
-        // thief takes a single item.
+        // A single item needs no announcement. An index gets at most one announcement: if it has
+        // had one, a thief takes a single item there.
         let alone = wanted == 1 || !top.is_open();
         let claimed = if alone { top } else { top.announced() };
         if !alone {

@@ -57,7 +57,7 @@ pub(super) fn slot_in<T>(slots: &[Slot<T>], index: Index) -> &Slot<T> {
 }
 
 /// Copies `count` slots from an index of one buffer to an index of another. Each round copies a run
-/// of slots that does not wrap around.
+/// of slots that wraps around in neither buffer.
 #[inline]
 pub(super) fn copy_slots<T>(from: (&[Slot<T>], Index), to: (&[Slot<T>], Index), mut count: usize) {
     let ((source, mut first), (dest, mut free)) = (from, to);

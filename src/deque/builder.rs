@@ -68,10 +68,9 @@ impl Builder {
 
     /// Sets whether the deque gives memory back.
     ///
-    /// If `yes`, `pop` halves the buffer when at most a quarter is in use, but not below the
-    /// initial capacity. Only [`shrink_to_fit`](Worker::shrink_to_fit) goes below the initial
-    /// capacity, and `pop` may then shrink that far too. Replaced buffers are freed even while
-    /// stealers live.
+    /// If `yes`, `pop` halves the buffer when at most a quarter is in use, down to the initial
+    /// capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below this limit, and then lowers
+    /// the limit. Replaced buffers are freed even while stealers exist.
     ///
     /// Each steal from a deque with this setting pins the thread through crossbeam-epoch. A search
     /// over many victims costs one pin if the caller holds a guard of `crossbeam_epoch::pin` during

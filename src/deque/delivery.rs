@@ -6,14 +6,14 @@ use super::{Flavor, Worker};
 use crate::sync::slot::Slot;
 
 impl<T> Worker<T> {
-    /// Returns whether the deque is at its maximum capacity. Items that thieves are just taking
-    /// count.
+    /// Returns whether the deque is at its maximum capacity, counting items that thieves are just
+    /// taking.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes the item, or returns it if `and_keep`. To push, the caller has checked that the deque
-    /// is not full.
+    /// Pushes the item, or returns it if `and_keep` is true. If `and_keep` is false, the caller has
+    /// checked that the deque is not full.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);

@@ -43,7 +43,7 @@ impl Top {
         self.0 & !STATE
     }
 
-    /// Returns whether no batch was announced at this index yet, so that a thief may announce one.
+    /// Returns whether no batch has been announced at this index, so that a thief may announce one.
     #[inline(always)]
     pub(super) fn is_open(self) -> bool {
         self.0 & STATE == 0

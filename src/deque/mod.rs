@@ -23,9 +23,9 @@
 //!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. Before the owner takes an item
 //!   that an announced batch may reach, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
-//!   then `top` has passed all lower indices of the slot. So a thief's copy is whole if the thief's
-//!   claim succeeds afterwards. Then `top` did not change before the claim, and the owner did not
-//!   pop the item (I4).
+//!   then `top` has passed all lower indices of that slot. So a thief's copy is whole if the
+//!   thief's claim succeeds afterwards. That success shows that `top` did not change before the
+//!   claim, and that the owner did not pop the item (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through crossbeam-epoch, and each of its thieves is pinned while using a buffer.
@@ -179,7 +179,7 @@ impl<T> Drop for DequeState<T> {
         // before this drop.
         let chain = Chain(self.rarely_written.buffer.load(Relaxed));
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
-        // SAFETY: I6 — this is the current buffer, and `chain` outlives the borrow.
+        // SAFETY: I6 — `chain` owns the current buffer, and outlives the borrow.
         let buffer = unsafe { &*chain.0 };
         let mut rest = RestOfDeque { buffer, indices };
         rest.drop_all();

@@ -22,9 +22,9 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the deque is at its maximum capacity; the item is dropped (see
-    /// [`try_push`](Self::try_push)). Panics with "capacity overflow" if the buffer would take more
-    /// than `isize::MAX` bytes.
+    /// Panics and drops the item if the deque is at its maximum capacity;
+    /// [`try_push`](Self::try_push) returns the item instead. Panics with "capacity overflow" if
+    /// the buffer would take more than `isize::MAX` bytes.
     ///
     /// # Examples
     ///
@@ -42,8 +42,8 @@ impl<T> Worker<T> {
         self.put(item);
     }
 
-    /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if there is
-    /// room. In `push`, which can panic, the compiler may store the item's words on the stack and
+    /// Pushes an item as [`push`](Self::push) does, but keeps it in registers if the deque has
+    /// room. In `push`, which can panic, the compiler can store the item's words on the stack and
     /// load them back in pairs. Such a load waits for the stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
@@ -94,10 +94,9 @@ impl<T> Worker<T> {
 
     /// Pushes an item to the bottom, and returns whether the deque was empty.
     ///
-    /// `true` is certain, because only the owner pushes: this item was the only one. `false` may be
-    /// out of date, because thieves may have emptied the deque before the push. Then all thieves
-    /// might be asleep although an item is there. So skip a wake-up on `false` only if the owner
-    /// itself will take the item when no thief does.
+    /// `true` is certain, because only the owner pushes. `false` might be out of date: thieves
+    /// might have emptied the deque just before the push, and might all be asleep. So a caller
+    /// that wakes a thief only on `true` must take the item itself if no thief does.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///
@@ -117,8 +116,8 @@ impl<T> Worker<T> {
 
     /// Pushes every item of an iterator, after making room for the lower bound of its `size_hint`.
     ///
-    /// Thieves may take the first item before the last is pushed. If the iterator panics, the items
-    /// that it gave before stay in the deque.
+    /// Thieves can take the first item before the last is pushed. If the iterator panics, the items
+    /// that it has returned stay in the deque.
     ///
     /// # Panics
     ///
@@ -133,7 +132,7 @@ impl<T> Worker<T> {
     /// assert_eq!(worker.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        // Each item is published at once, because the iterator may push into this very deque.
+        // Each item is published at once, because the iterator might itself push into this deque.
         let items = items.into_iter();
         self.reserve(items.size_hint().0);
         items.for_each(|item| self.push(item));
@@ -214,9 +213,9 @@ impl<T> Worker<T> {
     /// Takes the next item: copies it by `read`, makes it the owner's, and applies `give` to the
     /// copy.
     ///
-    /// The common path gives the copy that it made before the fence or the claim. The rare paths
-    /// call a function, and then read the item again. A copy that is kept across a call would be
-    /// saved on the stack in every `pop`.
+    /// The common path uses the copy that it made before the fence or the claim. The rare paths
+    /// call a function first, and then read the item again. A copy that is kept across a call would
+    /// be saved on the stack in every `pop`.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());
@@ -224,11 +223,11 @@ impl<T> Worker<T> {
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Read before the fence: after the fence, the load of the item would wait.
+            // Read before the fence, so that the load of the item does not wait for the fence.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
-            // I2, I4: if `top` has not changed, thieves have older items to take first, and no
-            // thief has announced a batch. Otherwise `settle` decides.
+            // I2, I4: if `top` is still `seen`, thieves have older items to take first, and no
+            // thief has announced a batch. Otherwise `settle` decides who gets the item.
             if top == seen {
                 return Some(give(copy));
             }
@@ -282,8 +281,8 @@ impl<T> Worker<T> {
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
         LAST_ITEM.fence();
-        // The load acquires, because `settle` may remember the value, and `push` relies on the
-        // remembered `top`.
+        // The load acquires, because `settle` remembers this `top`, and `push` then reuses the
+        // slots of all items below it.
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
@@ -313,7 +312,7 @@ impl<T> Worker<T> {
         last
     }
 
-    /// Changes the shared `top` to `next` if its value still is `top`. Otherwise returns the
+    /// Changes the shared `top` from `top` to `next`. If another thread has changed it, returns its
     /// present value. In both cases the owner remembers the value that is then in `top`.
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
@@ -329,7 +328,7 @@ impl<T> Worker<T> {
     }
 
     /// Remembers `top` without the mark of an announced batch. So while a batch is announced,
-    /// `take_next` finds that `top` differs, and calls `settle`.
+    /// `take_next` finds that `top` differs from the remembered value, and calls `settle`.
     #[inline(always)]
     pub(super) fn see(&self, top: Top) {
         self.top_seen.set(top.unannounced());

@@ -35,7 +35,8 @@ pub struct Stealer<T> {
 }
 
 // SAFETY: handles share only `DequeState`, whose fields are atomic or never change. `T: Send` is
-// needed, since a thief takes another thread's items. `T: Sync` is not: an item has one taker (I3).
+// needed, since a thief takes another thread's items. `T: Sync` is not needed, since an item has
+// one taker (I3).
 unsafe impl<T: Send> Send for Stealer<T> {}
 // SAFETY: I3 — every method takes `&self` and claims by compare-exchange, so `T: Send` suffices.
 unsafe impl<T: Send> Sync for Stealer<T> {}
@@ -80,15 +81,15 @@ impl<T> Stealer<T> {
 
     /// Takes the oldest item.
     ///
-    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker. That thread took
-    /// the item, or it marked the item's index, to announce or to withdraw a batch. The deque may
-    /// still have items.
+    /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: it took the item,
+    /// or it announced or withdrew a batch that begins with the item. The deque may still have
+    /// items.
     ///
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
-    /// `Retry` is lock-free. Each `Retry` is due to an item taken by another thread, or to a mark
-    /// at the item's index. An index gets at most two marks.
+    /// `Retry` is lock-free, because each `Retry` means that another thread took an item, or
+    /// announced or withdrew a batch. For each item, the last two happen at most once each.
     ///
     /// # Ordering
     ///
@@ -125,8 +126,8 @@ impl<T> Stealer<T> {
     /// Takes the item at `top`, if `top` has not changed since the caller read it.
     #[inline(always)]
     fn take(&self, top: Top) -> Steal<T> {
-        // Copied before the claim, because afterwards the owner may write the slot again. The copy
-        // may be torn until the claim succeeds (I5).
+        // Copied before the claim, because afterwards the owner can reuse the slot. If the claim
+        // fails, the copy may be torn (I5).
         let copy = self.buffer().slot(top.index()).copy();
         if !self.claim(top, 1) {
             return Steal::Retry;

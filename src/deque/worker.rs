@@ -50,22 +50,22 @@ pub struct Worker<T> {
     /// announcement. The present `top` is the same or further on (I3). The field spares `pop` and
     /// `push` a load from a cache line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// The greatest `bottom - top_seen`, in index steps, at which `push` has room for another item.
+    /// `push` has room for another item if `bottom - top_seen` is at most this, in index steps.
     pub(super) room: Cell<Index>,
-    /// The greatest `bottom - top_seen` at which `pop` claims the oldest item or halves the buffer.
-    /// Above that, `pop` reserves the newest item. One item for a LIFO deque, or `sparse` if that
-    /// is more; `Index::MAX` for a FIFO deque.
+    /// If `bottom - top_seen` is at most this, `pop` claims the oldest item or halves the buffer.
+    /// Otherwise `pop` reserves the newest item. For a LIFO deque the value is one item, or
+    /// `sparse` if that is more. For a FIFO deque the value is `Index::MAX`.
     pub(super) few: Cell<Index>,
-    /// The greatest `bottom - top_seen` at which `pop` halves the buffer, unless only one item is
-    /// left. A quarter of the capacity, or zero if the deque never shrinks or is at its minimum.
+    /// If `bottom - top_seen` is at most this, `pop` halves the buffer, unless at most one item is
+    /// left. The value is a quarter of the capacity, or zero if the deque is not to shrink.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,
 }
 
 // SAFETY: I1 — the right to write `bottom` and the slots moves with the handle. `T: Send` is
-// needed, since another thread then pops items that this thread pushed. `T: Sync` is not: no two
-// threads see one item.
+// needed, since another thread then pops items that this thread pushed. `T: Sync` is not needed,
+// since no two threads see one item.
 unsafe impl<T: Send> Send for Worker<T> {}
 // Unwind-safe: no method runs the user's code while an invariant is broken.
 impl<T> UnwindSafe for Worker<T> {}
@@ -101,7 +101,7 @@ impl<T> Worker<T> {
     /// Returns the current buffer. The borrow is valid until this owner replaces the buffer.
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
-        // SAFETY: I1, I6 — only this owner replaces the current buffer, and it is not freed before.
+        // SAFETY: I1, I6 — the current buffer is not freed until this owner replaces it.
         unsafe { &*self.buffer.get() }
     }
 
@@ -112,8 +112,7 @@ impl<T> Worker<T> {
 
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
-        // SAFETY: I1, I6 — these are the current buffer's slots. Only this owner replaces the
-        // buffer, and it is not freed before.
+        // SAFETY: I1, I6 — the current buffer's slots are not freed until this owner replaces it.
         unsafe { &*self.slots.get() }
     }
 
@@ -156,7 +155,7 @@ impl<T> Worker<T> {
 
     /// Returns the number of items in the deque.
     ///
-    /// Items that thieves are just taking may be counted. Wait-free: two loads.
+    /// The number can include items that thieves are just taking. Wait-free: two loads.
     ///
     /// # Examples
     ///
@@ -167,14 +166,14 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
-        // Relaxed: an old `top` can only add items that are already taken, which may be counted.
+        // Relaxed: an old `top` only makes `len` count items that are already taken, as documented.
         distance(Top(self.shared.top.load(Relaxed)).index(), self.bottom())
     }
 
     /// Returns whether the deque is empty.
     ///
-    /// `true` is certain until this handle pushes. `false` may be out of date when it arrives,
-    /// because thieves take at any time.
+    /// `true` stays true until this handle pushes. `false` may be out of date when this call
+    /// returns, because thieves take at any time.
     ///
     /// # Examples
     ///

@@ -205,13 +205,13 @@ impl<'a> TaskBuilder<'a> {
     /// Spawns a future. A job polls it, and after a wake-up another job polls it again.
     ///
     /// Tokens, groups and deadlines work as for closures. The context is entered around each poll.
-    /// The task takes one allocation. The future is dropped
+    /// The task takes one allocation. The future is dropped:
     ///
     /// - when it is ready: by the thread that polls it, before the handle reports the result;
     /// - when the handle, a token, its queue or the executor cancels it: at once, by the thread
     ///   that cancels. During a poll, the polling thread drops it after that poll;
     /// - when no waker and no handle is left: by the thread that drops the last of them. A token
-    ///   does not keep the future.
+    ///   does not keep the future alive.
     ///
     /// If the future's destructor panics, the panic continues in the thread that cancels the
     /// future. If the executor refuses the future, the handle reports the
@@ -288,8 +288,8 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce(V) -> T + Send + 'static,
     {
-        // Only the task owns the value, since a canceller must drop the value with the closure. A
-        // weak reference takes the value back from a refused task, which never begins.
+        // Only the task owns the value, so that a cancellation drops the value with the closure. If
+        // the task is refused, and so never begins, the weak reference takes the value back.
         let theirs = TakeOnce::new(value);
         let ours = theirs.weak();
         let f = move || f(theirs.take().expect("a task that was taken back does not run"));
@@ -325,7 +325,7 @@ impl<'a> TaskBuilder<'a> {
         (job, None, handle)
     }
 
-    /// Makes a task in the builder's context. The closure drops its link to the token at its end.
+    /// Makes a task in the builder's context. After its closure, it drops its link to the token.
     fn make_boxed<T: Send + 'static>(&self, mut f: Box<dyn FnOnce() -> T + Send>) -> Made<T> {
         if let Some(context) = self.context {
             f = Box::new(context.around(f));
@@ -345,7 +345,7 @@ impl<'a> TaskBuilder<'a> {
     fn settings(&self) -> TaskSettings {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
-        // A `FairScheduler` has the id of its default queue, but can submit into another queue.
+        // The gate's id comes first: the id of a `FairScheduler` is only that of its default queue.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         TaskSettings { home, limited, member, deadline: self.deadline }
     }

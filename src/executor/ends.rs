@@ -48,9 +48,9 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// The error of a wait that could not end. The thread would wait for its own pool, or for a pool
-/// whose jobs it is dropping. Or it would wait for a scheduler, and runs a job of that scheduler's
-/// executor.
+/// The error of a wait that could not end. A thread gets it if it waits for its own pool, or for a
+/// pool whose jobs it is dropping. A thread that runs a job of a scheduler's executor gets it if it
+/// waits for that scheduler.
 ///
 /// # Examples
 ///

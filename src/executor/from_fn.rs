@@ -69,9 +69,8 @@ type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
 type YieldNow = dyn Fn() + Send + Sync;
 
 impl<F> FromFn<F> {
-    /// Sets the function that submits a job behind the waiting jobs, as
-    /// [`execute_last`](Executor::execute_last) should. By default such a job is submitted like any
-    /// other.
+    /// Sets the function that [`execute_last`](Executor::execute_last) calls, which is to submit a
+    /// job behind the waiting jobs. By default `execute_last` submits a job like any other.
     ///
     /// Use it for executors whose threads take their own newest job first, and that can be told to
     /// run a job last. With tokio, a task yields before it runs the job:
@@ -126,8 +125,8 @@ impl<F> FromFn<F> {
         FromFn { execute_last: Some(Box::new(execute_last)), ..self }
     }
 
-    /// Sets the function by which a thread runs one waiting job of the underlying executor, as
-    /// [`yield_now`](Executor::yield_now) should. By default the thread runs no such job.
+    /// Sets the function that [`yield_now`](Executor::yield_now) calls, which is to run one waiting
+    /// job of the underlying executor on the calling thread. By default `yield_now` does nothing.
     ///
     /// Use it for executors whose threads always take their own newest job first, such as rayon's:
     ///

@@ -125,8 +125,8 @@ impl<E: Executor + 'static> Over<E> {
         if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        // No thread could be started, so the jobs that other threads have added since are dropped
-        // with their futures.
+        // No thread could be started. So this call drops the jobs that other threads have meanwhile
+        // added to the backlog, with their futures.
         let mut jobs = self.backlog.lock().take().unwrap_or_default();
         jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))
     }

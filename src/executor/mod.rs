@@ -101,8 +101,8 @@ pub trait Executor: Send + Sync {
     /// over this executor to become idle or to shut down, it gets [`WouldDeadlock`].
     ///
     /// By default `None`. Then a thread that waits for a task of this executor never runs the task
-    /// itself. A scheduler over this executor recognizes only the threads that serve its own
-    /// queues.
+    /// itself. A scheduler over this executor then returns [`WouldDeadlock`] only on threads that
+    /// serve its own queues.
     ///
     /// # Examples
     ///
@@ -142,8 +142,9 @@ pub trait Executor: Send + Sync {
         self.execute(job)
     }
 
-    /// Runs one waiting job of this executor on this thread, if a job from
-    /// [`execute_last`](Self::execute_last) would overtake that job. By default does nothing.
+    /// Runs one waiting job of this executor on this thread, if
+    /// [`execute_last`](Self::execute_last) cannot put a job behind the waiting ones. By default
+    /// does nothing.
     ///
     /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's quantum,
     /// the scheduler calls this method, and then passes the next ticket to `execute_last`. An
@@ -164,8 +165,8 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor was shut down in a way that drops the jobs that have not begun.
     /// By default `false`.
     ///
-    /// A scheduler asks this if the executor refuses its *ticket*, the job that serves its queues.
-    /// On `true` it drops its queued tasks, and on `false` it runs them.
+    /// A scheduler calls this if the executor refuses its *ticket*, the job that serves its queues.
+    /// If this returns `true`, the scheduler drops its queued tasks, and otherwise it runs them.
     ///
     /// # Examples
     ///
@@ -230,7 +231,7 @@ pub trait Executor: Send + Sync {
     /// Returns the rule by which a thread that waits for a task of this executor may run that task.
     /// By default `None`: every thread that runs a job of this executor may run the task.
     ///
-    /// A [`Queue`](crate::fair::Queue) has such a rule. A wrapper that forwards all methods of this
+    /// A [`Queue`](crate::fair::Queue) returns a rule. A wrapper that forwards all methods of this
     /// trait to a queue behaves like the queue.
     ///
     /// # Examples

@@ -23,8 +23,8 @@ impl PanicHandler {
         thread::catch(call).map_err(|payload| self.handle(payload)).ok()
     }
 
-    /// Passes a payload to the handler, or drops it. The handler and the payload's destructor are
-    /// the user's, and can panic too.
+    /// Passes a payload to the handler, or drops it if there is none. Swallows a panic of the
+    /// handler or of the payload's destructor.
     pub(crate) fn handle(&self, payload: thread::Payload) {
         match &self.0 {
             None => thread::forget_if_it_panics(payload),

@@ -26,7 +26,7 @@ pub struct ThreadPerJob;
 
 impl Executor for ThreadPerJob {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
-        // Shared with the new thread, so that the job is not lost if the thread cannot be started.
+        // Two handles share the job, so that it is not lost if the thread cannot be started.
         let ours = TakeOnce::new(job);
         let theirs = ours.clone();
         let body = move || {

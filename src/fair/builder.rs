@@ -90,14 +90,14 @@ impl Builder {
     ///
     /// Each priority can have its own reservation. A later call for the same priority replaces the
     /// earlier one. If the executor shrinks to `threads` or fewer, the lower queues still get one
-    /// thread. If the executor grows, the scheduler notices it with the next task or at the end of
-    /// a quantum. A thread that [waits](crate::JoinHandle::join) for a task of a lower queue may
-    /// run that task even if the lower queues already hold all their threads.
+    /// thread. If the executor grows, the scheduler notices this when a task is next spawned, or at
+    /// the end of a quantum. A thread that [waits](crate::JoinHandle::join) for a task of a lower
+    /// queue may run that task even if the lower queues already hold all their threads.
     ///
     /// A task of a lower queue that waits or [blocks](crate::pool::blocking) still counts as
     /// holding a thread. Suppose that all tasks that hold the lower queues' threads wait for one
-    /// more task of a lower queue. If they may not run it themselves, because it is a future for
-    /// example, none of these tasks goes on.
+    /// more task of a lower queue. If they cannot run that task themselves, because it is a future
+    /// for example, none of these tasks goes on.
     ///
     /// # Panics
     ///
@@ -131,7 +131,7 @@ impl Builder {
     ///
     /// # Examples
     ///
-    /// [`Clock`] shows a clock that the program itself moves.
+    /// The example at [`Clock`] has a clock that the program itself moves.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Box::new(clock));
         self
@@ -177,9 +177,9 @@ impl Builder {
         self
     }
 
-    /// Sets whether the scheduler measures how long tasks wait, and how long ready queues are not
-    /// served. Measuring reads the clock once more for each task, and takes 15 KiB for each queue.
-    /// By default off.
+    /// Sets whether the scheduler measures how long tasks wait, and how long ready queues wait to
+    /// be served. Measuring reads the clock once more for each task, and takes 15 KiB for each
+    /// queue. By default off.
     ///
     /// # Examples
     ///
@@ -231,7 +231,7 @@ impl Builder {
     ///
     /// # Examples
     ///
-    /// [`ContextFlow`] shows a context by which each task knows the user on whose behalf it runs.
+    /// The example at [`ContextFlow`] lets each task know the user on whose behalf it runs.
     pub fn context<C: ContextFlow>(mut self, context: C) -> Self {
         self.context = Some(Flow::new(context));
         self
@@ -292,7 +292,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// [`Builder`] shows a scheduler that serves its queues in turn.
+    /// The example at [`Builder`] has a scheduler that serves its queues in turn.
     pub fn builder<E: Executor + 'static>(executor: E) -> Builder {
         Builder::new(executor)
     }

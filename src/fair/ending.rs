@@ -201,7 +201,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// [`Queue::drained`] shows a future that waits until a paused queue has run its task.
+    /// The example at [`Queue::drained`] waits until a paused queue has run its task.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         let scheduler = Arc::clone(&self.scheduler);
         async move {

@@ -225,7 +225,7 @@ impl FairScheduler {
     ///
     /// # Examples
     ///
-    /// [`Report`] shows the service of each queue between two reports.
+    /// The example at [`Report`] prints the service of each queue between two reports.
     #[must_use]
     pub fn report(&self) -> Report {
         Report::of(&self.scheduler.queues)

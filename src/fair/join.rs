@@ -211,7 +211,6 @@ impl Queue {
     /// Calls `f` with the queue whose task this thread runs.
     ///
     /// `f` gets `None` in three cases:
-    ///
     /// - The thread runs no task of a queue.
     /// - The thread runs an unrelated job inside the task ([`yield_now`](crate::pool::yield_now)).
     /// - No handle of the queue is left.
@@ -247,7 +246,6 @@ impl Queue {
     /// # Panics
     ///
     /// Resumes the panic of the closure. Outside of the queue's tasks, also panics
-    ///
     /// - if the queue is closed, or the executor is closed or full, so that the task is refused;
     /// - if the queue or the executor is cancelled, which drops the task;
     /// - if the wait would never end
@@ -312,6 +310,7 @@ impl Queue {
         R: Send,
     {
         // Before this frame must stay: `capture` is the user's, and may panic.
+        // A panic while the frame must stay (`Stays`) ends the process.
         let context = HalfContext::of(self.0.context.as_ref());
         let waiter = Waiter::this_thread();
         let mut call = Call { f: Some(f), result: None, context, waiter };

@@ -140,11 +140,11 @@
 //!   own tasks, which are counted. So a closed queue without pending tasks gets no further task.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes it so, and the thread that takes this step frees the slot.
-//! - **I4** Every ready queue is in the ready set of its priority. While a set is not empty, some
-//!   ticket searches, or the greatest allowed number of tickets runs. If one of these two does not
+//! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not empty,
+//!   some ticket searches, or the greatest allowed number of tickets runs. If (a) or (b) does not
 //!   hold, a thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then
-//!   restores both. A thread that takes a queue out of the set fences (`LOOK`), then looks again. A
-//!   ticket that leaves, or is the last to stop searching, does the same.
+//!   restores (a) and (b). A thread that takes a queue out of the set fences (`LOOK`), then looks
+//!   again. So does a ticket that leaves, or is the last to stop searching.
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or a later free place wakes the thread.
 //! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame

@@ -159,7 +159,7 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// # Examples
     ///
-    /// [`Priority`] shows a queue that is served before another.
+    /// In the example at [`Priority`], one queue is served before another.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.settings.tier = priority.tier();
         self
@@ -245,7 +245,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Returns the queue. Takes a lock that is not needed to pick a queue or to run a task.
+    /// Returns the queue. Takes a lock, but no thread needs that lock to pick a queue or to run a
+    /// task.
     ///
     /// # Errors
     ///

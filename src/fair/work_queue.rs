@@ -57,7 +57,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Examples
     ///
-    /// [`WorkQueue`] shows a function that is applied to two inputs at once.
+    /// The example at [`WorkQueue`] applies a function to two inputs at once.
     pub fn over<E, F>(executor: E, parallel: usize, function: F) -> Result<Self, QueueError>
     where
         E: Executor + 'static,
@@ -158,7 +158,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Examples
     ///
-    /// [`WorkQueue`] shows inputs that are pushed, and their outputs that are joined.
+    /// The example at [`WorkQueue`] pushes inputs and joins their outputs.
     pub fn push(&self, input: In) -> JoinHandle<Out> {
         self.spawn(self.queue.task(), input, self.queue.token().clone())
     }

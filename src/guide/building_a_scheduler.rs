@@ -214,8 +214,8 @@
 //! assert_eq!(shared.leaves.into_inner(), 1024);
 //! ```
 //!
-//! Three lines are easily forgotten. Without any one of them, a thread can sleep although there is
-//! work:
+//! Three lines of this program are easily forgotten. Without any one of them, a thread can sleep
+//! although there is work:
 //!
 //! | line | without it |
 //! |---|---|
@@ -223,9 +223,10 @@
 //! | (b) | while this thread searched, notifiers relied on it and woke no other thread. So when it ends its search and more work is there, it must wake the next |
 //! | (c) | one notification can stand for several items; if the woken thread takes one and does not end its search, no thread takes the others. So `commit` returns a search, and the next `found` ends it |
 //!
-//! A pool does more. It catches panics, which here end the thread. Its workers sometimes look into
-//! the injector first, so that recursion does not starve it. Its threads know to which pool they
-//! belong. `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`.
+//! A pool does more than this program. It catches panics, which here end the thread. Its workers
+//! sometimes look into the injector first, so that recursion does not starve it. Its threads know
+//! to which pool they belong. `examples/pool_from_parts.rs` is this program with jobs, as an
+//! `Executor`.
 //!
 //! # Sleeping in something of your own
 //!

@@ -1,9 +1,9 @@
 //! Choosing a policy.
 //!
-//! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. For
-//! each priority, a [`Policy`](crate::fair::Policy) decides the order of the queues. The settings of
-//! each [queue](crate::fair::QueueBuilder) decide its share, the number of tasks that it runs at
-//! once, and the number that it holds. Most programs need only the settings of queues.
+//! A [`FairScheduler`](crate::FairScheduler) has two kinds of settings. For each priority, a
+//! [`Policy`](crate::fair::Policy) decides the order of the queues. The settings of each
+//! [queue](crate::fair::QueueBuilder) decide its share, the number of tasks that it runs at once,
+//! and the number that it holds. Most programs need only the settings of queues.
 //!
 //! | you want … | set … |
 //! |---|---|
@@ -124,7 +124,8 @@
 //! assert_eq!(wait(Some(3)), Duration::ZERO);
 //! ```
 //!
-//! The limit has a cost: the fourth thread runs no long task even when no other queue has work.
+//! On four threads, a limit of three long tasks has a cost: the fourth thread idles when no other
+//! queue has work.
 //!
 //! # Priority
 //!
@@ -227,12 +228,14 @@
 //! number of threads, and Q the quantum. Then S₁/w₁ and S₂/w₂ differ by at most W·(L₁ + Q)/w₁ +
 //! W·(L₂ + Q)/w₂. Between two later moments the bound is twice as large.
 //! [`fair`](crate::fair#the-promise) has the exact formula. The promise is about *shares*, and
-//! holds only under `WeightedFair`. There is no promise
+//! holds only under `WeightedFair`. These are not promised:
 //!
-//! - about how soon a task ends: a queue that becomes ready waits until a thread ends its turn at
-//!   another queue. Before it come the queues with less [virtual time](crate::fair::WeightedFair);
-//! - about processor time: service is time on a thread, even if the task blocks, unless a
-//!   [`Clock`](crate::fair::Clock) of yours measures otherwise;
-//! - of credit to a queue that was idle: it starts where the others are;
-//! - to a queue at its limit, or with a task that never ends: no task is interrupted;
-//! - about the executor's other jobs: the scheduler's own jobs wait behind them.
+//! - *How soon a task ends.* A queue that becomes ready waits until a thread ends its turn at
+//!   another queue. Queues with less [virtual time](crate::fair::WeightedFair) come first.
+//! - *Processor time.* Service is time on a thread, even if the task blocks, unless a
+//!   [`Clock`](crate::fair::Clock) of yours measures otherwise.
+//! - *Credit for idle time.* A queue that was idle starts where the others are.
+//! - *Shares of a queue that is at its limit, or has a task that never ends.* No task is
+//!   interrupted.
+//! - *Time for the queues beside other jobs of the executor.* The scheduler's own jobs wait behind
+//!   these.

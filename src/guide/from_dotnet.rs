@@ -24,8 +24,8 @@
 //! # Toub: batches that share a pool
 //!
 //! *`RoundRobinThreadPool`*: a small batch arrives while a large one is under way, and both are to
-//! be served equally. Here each batch has a queue. Dropping the queue closes it, as `using` does,
-//! and its accepted tasks still run.
+//! be served equally. In filch each batch has a queue. Dropping the queue closes it, as `using`
+//! does, and its accepted tasks still run.
 //!
 //! ```
 //! use filch::{fair::RoundRobin, FairScheduler, ThreadPool};
@@ -81,8 +81,8 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! *`ThreadPoolPriority`*: there are five levels. A lower level gets every 64th pick, and so does
-//! not starve.
+//! *`ThreadPoolPriority`*: a queue has one of five priorities. While a higher priority has work,
+//! the lower ones get every 64th pick, so they do not starve.
 //!
 //! ```
 //! use filch::{fair::Priority, FairScheduler, ThreadPool};
@@ -94,8 +94,8 @@
 //! ```
 //!
 //! *The abortable pool*: `Cancel(item)` returned `Queued`, `Executing`, `Aborted` or `Completed`.
-//! filch cannot abort a thread; otherwise [`cancel`](crate::JoinHandle::cancel) returns the same
-//! information.
+//! filch cannot abort a thread. Apart from that, [`cancel`](crate::JoinHandle::cancel) returns the
+//! same information.
 //!
 //! ```
 //! use filch::{task::Cancel, FairScheduler, ThreadPool};
@@ -107,9 +107,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! *`ExecutionContext`*: the context is captured with the item, and not with the pool's job that
-//! will serve a queue. Such a job can run another item than the one that was submitted with it.
-//! Contexts are off by default, and then cost nothing, as with `UnsafeQueueUserWorkItem`.
+//! *`ExecutionContext`*: each item captures its own context. The pool's job that serves a queue
+//! captures none, since it can run another item than the one with which it was submitted. Contexts
+//! are off by default, and then cost nothing, as with `UnsafeQueueUserWorkItem`.
 //!
 //! ```
 //! use filch::{task::ContextFlow, FairScheduler, ThreadPool};
@@ -163,9 +163,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A queue with [`max_parallel`](crate::fair::QueueBuilder::max_parallel) does the same for any
-//! closures. The article's limit holds across `await`s; for futures, `max_in_flight` is such a
-//! limit.
+//! A queue with [`max_parallel`](crate::fair::QueueBuilder::max_parallel) limits how many of its
+//! closures run at once. The article's limit holds across `await`s; for futures, `max_in_flight` is
+//! such a limit.
 //!
 //! # Duffy, part 1: one lock, and a harness
 //!

@@ -121,8 +121,8 @@
 //! other work, another thread takes its place until the wait ends. So waiting adds no dependency
 //! that the program does not have, and leaves no processor idle.
 //!
-//! In this example, the thread that holds the lock waits for a job. The job that wants the lock is
-//! newer, so the thread would find it first:
+//! In this example, a thread that holds a lock waits for a job. A newer job wants the lock. If the
+//! waiting thread ran any job, it would run the newer one first, and wait for ever:
 //!
 //! ```
 //! use filch::ThreadPool;
@@ -145,9 +145,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! The price: waits can need threads beyond `num_threads`. The pool adds at most one for each
-//! waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads) in all. A
-//! thread that waits on a handle cannot help a task that has begun.
+//! filch's waits have a price: they can need threads beyond `num_threads`. The pool adds at most
+//! one for each waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads)
+//! in all. A thread that waits on a handle cannot help a task that has begun.
 //! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
 //! thread takes this one's place.
 //!
@@ -198,10 +198,10 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! Then a thread that waits in a parallel iterator runs no unrelated job. In a wait for a scope, a
-//! thread also runs jobs that it has spawned into enclosing scopes since the inner scope began
-//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
-//! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
+//! With that line, a thread that waits in a parallel iterator runs no unrelated job. In a wait for
+//! a scope, a thread also runs jobs that it has spawned into enclosing scopes since the inner scope
+//! began ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of
+//! a [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text
 //! let pool = rayon_core::ThreadPoolBuilder::new().build()?;
@@ -212,9 +212,9 @@
 //! let sum = online.install(|| items.par_iter().sum::<u64>()); // with three times its weight
 //! ```
 //!
-//! A pool of that package never has more threads than it was built with, since rayon's users index
-//! arrays by `current_thread_index`. So if a waiting thread has nothing to help with, it sleeps,
-//! and no other thread takes its place.
+//! A pool of `compat/rayon-core` never has more threads than it was built with, since rayon's users
+//! index arrays by `current_thread_index`. So if a waiting thread has nothing to help with, it
+//! sleeps, and no other thread takes its place.
 //!
 //! # Keeping rayon, and sharing its threads
 //!
@@ -231,9 +231,9 @@
 //! let fair = FairScheduler::over(rayons);
 //! ```
 //!
-//! `with_yield_now` is there for the other users of these threads. A thread of rayon takes the
-//! newest of its own jobs first. While a queue has tasks, that job is the scheduler's next one. So
-//! any other `rayon::spawn` or `spawn_fifo` would wait for the end of the backlog. With
+//! `with_yield_now` helps other code that uses rayon's threads. A thread of rayon takes the newest
+//! of its own jobs first. While a queue has tasks, that job is the scheduler's next one. So any
+//! other `rayon::spawn` or `spawn_fifo` would wait for the end of the backlog. With
 //! [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs one other job after each
 //! quantum.
 //!

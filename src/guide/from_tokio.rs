@@ -188,8 +188,8 @@
 //! let square = queue.spawn_future(square_by_async_io(7, address));
 //! ```
 //!
-//! filch depends on neither crate. `tests/foreign/ecosystem.rs` compiles and runs both examples,
-//! with a server each.
+//! filch depends on neither tokio nor async-io. `tests/foreign/ecosystem.rs` compiles and runs both
+//! examples, with a server each.
 //!
 //! With the feature `futures`, pools, schedulers and queues implement `futures_task::Spawn`. With
 //! the feature `hyper` they implement `hyper::rt::Executor`, which hyper needs for HTTP/2.

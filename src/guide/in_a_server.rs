@@ -12,8 +12,9 @@
 //!        └────── tokio: writes the response ◀─────────┴──────────────────────┘
 //! ```
 //!
-//! `examples/service/main.rs` is such a server, with axum, metrics and a load test. A layer of
-//! tower, from the crate in `compat/tower`, puts its requests into queues.
+//! `examples/service/main.rs` is a server with tokio for the connections and filch for the
+//! computations. It has axum, metrics and a load test. A layer of tower, from the crate in
+//! `compat/tower`, puts its requests into queues.
 //!
 //! # A request
 //!
@@ -61,10 +62,10 @@
 //!   timeouts, or else silent clients hold all of them. In the example, hyper's
 //!   `header_read_timeout` ends idle connections.
 //!
-//! A capacity bounds how much a tenant's requests delay each other. Weights bound how much they
-//! delay other tenants. But a running task is never interrupted, so a request can wait until a task
-//! of another tenant ends. If those tasks are long, give their queue a
-//! [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
+//! A capacity bounds how much a tenant's requests delay each other. Weights bound how much one
+//! tenant's requests delay those of other tenants. But a running task is never interrupted, so a
+//! request can wait until a task of another tenant ends. If those tasks are long, give their queue
+//! a [`max_parallel`](crate::fair::QueueBuilder::max_parallel) below the number of threads.
 //!
 //! # Threads of I/O and threads that compute
 //!

@@ -21,10 +21,10 @@
 //! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they keep looking |
 //! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list of sleepers for the present one |
 //!
-//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs, unless there
-//! are 8,191 orphans. In no other case does a thread wait for another inside a queue. Because of
-//! this wait, the documentation does not call taking from an injector lock-free without
-//! qualification.
+//! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. Then it gives
+//! the slot up as an *orphan*, unless there are 8,191 orphans. In no other case does a thread wait
+//! for another inside a queue. So the documentation calls taking from an injector lock-free with
+//! this one exception.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -75,10 +75,9 @@
 //!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
 //!   nothing either. On the only worker of a pool, a `block_on` of a handle never returns, unless
-//!   another thread runs the task. That happens inside [`blocking`](crate::pool::blocking), if
-//!   `max_threads` permits another thread. If it does, a `join` of a future's handle returns too,
-//!   even without `blocking`. A `join` of a closure's handle always returns, because the worker
-//!   itself runs the closure.
+//!   another thread runs the task. If `max_threads` permits another thread, a `block_on` inside
+//!   [`blocking`](crate::pool::blocking) returns, and so does a `join` of a future's handle. A
+//!   `join` of a closure's handle always returns, because the worker itself runs the closure.
 //! - *In a pool's `join` or `scope`, a half or job that another thread runs is no part of the task
 //!   around it.* It is not in the task's queue, and the task's cancellation does not reach it.
 //!   Suppose that such a half waits for the task's group, or for room within the limit of that
@@ -89,7 +88,7 @@
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
 //! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as
 //!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
-//!   still borrow from it (`pool/forks/scope.rs`).
+//!   still borrow from the scope (`pool/forks/scope.rs`).
 //! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
 //!   a job with nothing to run. It keeps some 150 bytes until the queue reaches it. A
 //!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
@@ -101,8 +100,8 @@
 //! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
 //!   jobs never run.
 //!
-//! Some waits that could never end are refused. A thread may not wait for its own pool, nor a task
-//! for its own [group](crate::task::TaskGroup::wait) or for itself.
+//! Some waits that could never end return an error. Examples are a thread that waits for its own
+//! pool, and a task that waits for its own [group](crate::task::TaskGroup::wait) or for itself.
 //!
 //! ```
 //! use filch::{executor::WouldDeadlock, JoinHandle, ThreadPool};
@@ -155,13 +154,14 @@
 //!
 //! *Tasks that wait for each other's places.* A *place* is room for one running task within a
 //! queue's limit. A task keeps its place while it waits. If it waits for a task of its own queue,
-//! that task runs in the same place. Suppose that queues A and B each run one task at a time. A
-//! task of A waits for one of B, and on another thread a task of B waits for one of A. Then neither
-//! continues, and no error is returned. The same can happen to futures within one queue under
-//! `max_in_flight`, because a future that waits for another still counts as in flight. So wait in
-//! one direction only. The same can happen to queues of a lower priority than a
-//! [reservation](crate::fair::Builder::reserve). They share only the threads that the reservation
-//! leaves, and a task that waits still counts as using one.
+//! that task runs in the same place. But suppose that queues A and B each run one task at a time. A
+//! task of A waits for a task of B, and on another thread a task of B waits for a task of A. Then
+//! both wait for ever, without an error. So let tasks wait in one direction only.
+//!
+//! Two other limits can block tasks that wait for each other. Under `max_in_flight`, a future that
+//! waits for another future of its queue still counts as in flight. Under a
+//! [reservation](crate::fair::Builder::reserve), queues of a lower priority share only the threads
+//! that the reservation leaves. A task of theirs that waits still counts as using one.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -174,18 +174,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Three related cases are detected. In the first, a job of a [`scope`](crate::ThreadPool::scope)
-//! joins a task of a queue whose places all belong to threads that await the job. In the second, a
-//! task that has the only place of its queue joins a future of that queue. In both, the `join`
-//! returns an error. In the third, a scheduler's executor passes the scheduler's jobs to one of the
-//! scheduler's own queues. Then the scheduler refuses tasks with
+//! Three other waits for places are detected. In the first, a job of a
+//! [`scope`](crate::ThreadPool::scope) joins a task of a queue whose places all belong to threads
+//! that await the job. In the second, a task that has the only place of its queue joins a future of
+//! that queue. In both, the `join` returns an error. In the third, a scheduler's executor passes
+//! the scheduler's jobs to one of the scheduler's own queues. Then the scheduler refuses tasks with
 //! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one ticket or one *lease*. A lease
 //! is a thread's right to run tasks of one queue. The [panic
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
-//! *When a queue's weight changes*, the policy adapts the time that the queue still owes for past
+//! *When a queue's weight changes*, the policy converts the time that the queue owes for past
 //! service to the new weight. For leases under way, the conversion can be wrong by the longest task
 //! on each thread.
 //!
@@ -204,13 +204,13 @@
 //! capacity. Otherwise it waits until a thread reaches the tombstones of cancelled tasks. When the
 //! wait ends, the destructor of a cancelled closure might still be running.
 //!
-//! *A wait for a paused queue* does not learn when a task of
-//! [`Job::with_handle`](crate::Job::with_handle) is cancelled during the wait. Such a task does not
-//! know its queue. A later wait, or the next event in the queue, takes its job out.
+//! *A wait for a paused queue* does not notice the cancellation of a task of
+//! [`Job::with_handle`](crate::Job::with_handle), which does not know its queue. The task's job
+//! stays in the queue until the queue's next event or a later wait.
 //!
-//! *On virtual time* a task may wait for another task and for the clock
-//! ([`Stepper`](crate::sim::Stepper)). A task must block on nothing else, because the other threads
-//! wait for their turn.
+//! *On virtual time* ([`Stepper`](crate::sim::Stepper)) threads run in turn. A task that waits for
+//! another task or for the clock ends its turn. A task that blocks on anything else keeps its turn,
+//! so no other thread runs.
 //!
 //! # Where it runs
 //!
@@ -226,10 +226,10 @@
 //!
 //! # What is missing
 //!
-//! - Parallel iterators, timers, sockets and files.
-//! - Priorities of single tasks, and task graphs with dependencies.
-//! - Tasks that are bound to a thread or a processor.
-//! - Threads that are added when the pool is slow.
-//! - Channels, beyond the forty lines of `examples/blocking_queue.rs`.
+//! - filch has no parallel iterators, timers, sockets or files.
+//! - It has no priorities of single tasks, and no task graphs with dependencies.
+//! - No task is bound to a thread or a processor.
+//! - A slow pool gets no additional threads.
+//! - The only channel is the forty lines of `examples/blocking_queue.rs`.
 //!
 //! The README names alternatives.

@@ -1,7 +1,7 @@
 //! Where to begin, for users of other crates and for builders of schedulers.
 //!
-//! The tests compile and run every block that needs only filch. If a test checks a block or a
-//! statement about another crate, the page names that test.
+//! The tests compile and run every code block that needs only filch. If a test checks another
+//! block, or a statement about another crate, the page names that test.
 //!
 //! | you … | read |
 //! |---|---|

@@ -24,8 +24,8 @@
 //! # Queues
 //!
 //! *Keep work where it arises.* An item that its owner pops never leaves the core. A thief or a
-//! consumer of the injector fetches its item from another core. That costs more than all
-//! instructions together.
+//! consumer of the injector fetches its item from another core, which takes longer than all
+//! instructions of the steal together.
 //!
 //! *Move items in batches* when there is a backlog. A thief that takes a batch pays once for all
 //! its items. If the queue is nearly empty, a batch has one item, and `steal` is faster.
@@ -93,8 +93,8 @@
 //! ```
 //!
 //! *Make tasks long enough.* A task costs some tens of nanoseconds if it stays with its worker, and
-//! several times that if another worker steals it. It helps most to end the recursion early: run
-//! work of some thousand instructions serially in one task.
+//! several times that if another worker steals it. In a recursion, it helps most to stop splitting
+//! early: run work of some thousand instructions serially in one task.
 //!
 //! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
 //! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So

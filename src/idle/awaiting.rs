@@ -1,5 +1,5 @@
-//! Futures that sleep on an event count. The list of sleepers has a waker for each, and no thread
-//! blocks.
+//! Futures that sleep on an event count. The list of sleepers has a waker for each future, and no
+//! thread blocks.
 
 use super::EventCount;
 use super::prepared::{Asleep, Awake};
@@ -35,8 +35,8 @@ where
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`, which sleeps on the event count in place of the future. The
-/// notifying thread calls `holds`. The future's next poll cannot do that: the condition may be that
-/// no future is being polled.
+/// notifying thread calls `holds`, not the future's next poll, because the condition can be that no
+/// future is being polled.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -70,8 +70,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Committed under the lock: a notifier may call `look` at once, and must find the entry
-            // in `place`.
+            // Committed under the lock, because a notifier might call `look` at once, and must then
+            // find the entry in `place`.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(Awake::Told) => *place = None,

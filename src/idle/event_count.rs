@@ -32,8 +32,8 @@ use crossbeam_utils::CachePadded;
 /// A notification goes first to a prepared thread that is not notified yet, since that thread is
 /// awake. Otherwise the notification goes to the newest sleeper, whose caches are warm.
 ///
-/// A thread that prepares *after* a notification may get the notification in place of a thread that
-/// prepared before. One notified thread may answer several notifications. So
+/// A thread that prepares *after* a notification can get the notification in place of a thread that
+/// prepared before. One notified thread can answer several notifications. So
 /// [`notify_one`](Self::notify_one) and [`notify_many`](Self::notify_many) suit threads that all
 /// wait for the same things and look again after each notification. If threads wait for different
 /// things, use [`notify_all`](Self::notify_all), or an event count for each kind.
@@ -103,7 +103,8 @@ impl EventCount {
     ///
     /// # Panics
     ///
-    /// [`prepare`](Self::prepare) panics if a system call filter denies `membarrier(2)` later.
+    /// If a system call filter denies `membarrier(2)` after this call,
+    /// [`prepare`](Self::prepare) panics.
     ///
     /// # Examples
     ///
@@ -121,10 +122,10 @@ impl EventCount {
     /// Notifies one thread, if one is prepared or asleep. Call it after the change.
     ///
     /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
-    /// both cases the thread sees the change when it next prepares. If each prepared thread is
-    /// notified already, and no thread sleeps, the call adds nothing: the prepared threads answer
-    /// this call too. A thread that prepares after this call may take the notification, while a
-    /// thread that prepared before goes to sleep.
+    /// both cases the thread sees the change when it next prepares. If no thread sleeps, and each
+    /// prepared thread is notified already, this call adds nothing, because those threads will look
+    /// again. A thread that prepares after this call can take the notification. A thread that
+    /// prepared earlier can then go to sleep.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -212,7 +213,7 @@ impl EventCount {
         }
     }
 
-    /// Fences for the notifier, then returns whether a thread is prepared or asleep.
+    /// Executes the notifier's fence, then returns whether a thread is prepared or asleep.
     #[inline(always)]
     pub(super) fn is_somebody(&self) -> bool {
         LOOK_AGAIN.light_fence(self.barrier);
@@ -251,7 +252,7 @@ impl EventCount {
             }
         };
         while number != 0 {
-            // Read before `taken_off`, because afterwards another thread may use the waiter.
+            // Read before `taken_off`, because afterwards another thread can claim the waiter.
             let next = self.waiters.get(number).next();
             if let Some(waker) = self.waiters.taken_off(number) {
                 waker.wake();

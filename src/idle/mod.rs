@@ -23,14 +23,14 @@
 //!  Without the fences both can (store buffering), and the sleeper sleeps on work.
 //! ```
 //!
-//! Between its steps 1 and 4 a thread counts in `prepared`. If it goes to sleep, one exchange of
-//! one word moves it from `prepared` to the list. So a notifier that reads the word at c finds the
-//! thread either prepared or asleep.
+//! A thread counts in `prepared` until it commits or cancels. If it goes to sleep, one exchange of
+//! the word moves it from `prepared` to the list of sleepers. So a notifier that reads the word
+//! finds the thread either prepared or asleep.
 //!
 //! # Invariants
 //!
-//! - **I1** `prepared` is the number of threads between steps 1 and 4, and `signals` is at most
-//!   `prepared`.
+//! - **I1** `prepared` is the number of threads that have prepared and have neither committed nor
+//!   cancelled. `signals` is at most `prepared`.
 //! - **I2** A thread that takes a signal out of the word looks again, or cancels and passes the
 //!   signal on.
 //! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
@@ -48,10 +48,10 @@
 //! # Sources
 //!
 //! The steps prepare, look and commit, the word, and the signals for prepared threads are those of
-//! Eigen's `EventCount` (Vyukov, 2016). Three things are ours: a stamp that also answers
-//! `notify_all`, sleepers that leave untold, and cancelling threads that pass a notification on.
-//! The fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a
-//! counted pointer.
+//! Eigen's `EventCount` (Vyukov, 2016). Three things are ours: `notify_all` changes the stamp too,
+//! sleepers can leave without a notification, and cancelling threads pass a notification on. The
+//! fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted
+//! pointer.
 //!
 //! # In a picture
 //!
@@ -78,7 +78,7 @@ pub use searchers::{Resting, Search, Searchers};
 use crate::sync::order::{FencePair, Pair};
 
 /// A notifier changes something, then reads the word. A sleeper counts itself in the word, then
-/// looks at everything. At least one of the two sees the other's write.
+/// looks at its condition. At least one of the two sees the other's write.
 const LOOK_AGAIN: FencePair = FencePair::named("idle::LOOK_AGAIN");
 
 /// The last searcher finds something, takes itself off the count, then looks for more. A notifier

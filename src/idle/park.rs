@@ -92,7 +92,8 @@ impl ThreadPark {
         per_thread! {
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
-        // A new park if the thread has none yet, if its park is in use, or if its storage is gone.
+        // `None`, if the thread has no park yet, if its park is in use, or if its thread-local
+        // storage is gone. Then a new park serves.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);

@@ -27,9 +27,9 @@ impl EventCount {
     /// Announces that this thread is about to sleep. The caller looks once more, then commits or
     /// cancels.
     ///
-    /// Even by relaxed loads, the caller's look sees every change whose notification came before
-    /// this call. At most 16,383 threads can be asleep; a further thread returns from its commit
-    /// without sleeping.
+    /// The caller's look sees every change whose notification came before this call, even by
+    /// relaxed loads. At most 16,383 threads can be asleep; a further thread returns from its
+    /// commit without sleeping.
     ///
     /// Lock-free: a compare-exchange and a fence.
     ///
@@ -95,7 +95,7 @@ impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
     /// If every prepared thread has been notified, this call passes one notification on to a
-    /// sleeper. The reason is that the caller may have found something other than the announced
+    /// sleeper. The reason is that the caller might have found something other than the announced
     /// change. Lock-free.
     ///
     /// # Examples
@@ -114,9 +114,9 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, this returns without a notification. Otherwise the notifier's earlier writes happen
-    /// before this returns. A second notification of a thread that is notified already adds
-    /// nothing. The second notifier's writes are then visible only after the next
+    /// Rarely, this call returns without a notification. Otherwise the notifier's earlier writes
+    /// happen before it returns. If a second notifier notifies the same thread, that adds nothing:
+    /// the second notifier's writes are visible only after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
@@ -184,7 +184,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// Sleeps in a park of the caller's, such as an I/O driver.
+    /// Sleeps in the caller's park, such as an I/O driver.
     ///
     /// Calls [`Park::park`] once, unless this thread was notified before. Returns `true` if this
     /// thread was notified, and rarely without a notification. On `false`, the park has returned
@@ -211,8 +211,8 @@ impl<'a> Prepared<'a> {
         !sleep.go()
     }
 
-    /// Puts a waker on the list of sleepers. It stays there until a notifier takes it off, or until
-    /// [`leave`](EventCount::leave).
+    /// Puts a waker on the list of sleepers. The entry stays there until a notifier takes it off,
+    /// or until [`leave`](EventCount::leave).
     #[cfg(feature = "std")]
     pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake> {
         let sleep = self.lie_down(waker)?;
@@ -225,7 +225,8 @@ impl<'a> Prepared<'a> {
     fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
-            // All waiters are in use. The drop of `self` passes on any notification.
+            // All waiters are in use, so this thread cannot sleep. The drop of `self` passes on any
+            // notification.
             relax();
             return Err(Awake::NoRoom);
         };
@@ -261,8 +262,8 @@ impl<'a> Prepared<'a> {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
             let (less, is_signalled) = word.one_less();
-            // Relaxed, both: this thread relies on no write of a notifier, and `tell` reads the
-            // word again.
+            // Relaxed, both: this thread relies on no write of a notifier. If the caller then
+            // calls `tell`, `tell` acquires the word anew.
             match self.events.word.compare_exchange(word.0, less.0, Relaxed, Relaxed) {
                 Ok(_) => return is_signalled,
                 Err(now) => word = Word(now),
@@ -306,8 +307,8 @@ impl Sleeping<'_> {
     }
 
     /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays in the list
-    /// as `GONE`, until a notifier takes the waiter off. Returns `false` if this thread was told
-    /// before.
+    /// as `GONE`, until a notifier takes the waiter off. Returns `false` if a notifier has already
+    /// told this sleeper.
     fn leave(&self) -> bool {
         if !self.is_asleep() {
             return false;
@@ -318,8 +319,8 @@ impl Sleeping<'_> {
             return false;
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
-            // The stamp shows that no waiter was taken off since the word was read. So we took off
-            // our own use of the waiter, not a later use.
+            // The exchange succeeded, so the stamp has not changed since `word` was read, and no
+            // waiter was taken off in between. So this is our use of the waiter, not a later one.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);
@@ -332,7 +333,7 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// Leaves the list: after a panic of `park`, and for [`EventCount::leave`].
+    /// Leaves the list if `park` has panicked, or if [`EventCount::leave`] drops this value.
     fn drop(&mut self) {
         self.leave();
     }

@@ -15,10 +15,10 @@
 //!  Never: c relies on a searcher that looked before a and does not look again.
 //! ```
 //!
-//! A thread that has prepared searches again (step 1), even if it has found an item or was told.
-//! Two notifiers might count on this thread: one relied on it during its search, and another told
-//! it afterwards. If the thread took one item and looked no further, the other notifier's item
-//! would be forgotten (`canary_one_look_for_two_notifications`).
+//! A thread that has prepared always searches again, even if it has found an item or was notified.
+//! The reason is that two notifiers might count on it: one that relied on its search, and one that
+//! notified it afterwards. If the thread took one item and looked no further, the other notifier's
+//! item would be forgotten (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
@@ -244,9 +244,9 @@ impl<'a> Search<'a> {
 
 /// A searcher that is about to sleep: [`Search::prepare`].
 ///
-/// Committing and cancelling both return a new [`Search`], because one look may not be enough. One
-/// notification may announce several changes, and other notifiers may have relied on this thread
-/// while it searched. A thread that leaves for good drops the new `Search`.
+/// Committing and cancelling both return a new [`Search`], because one look might not be enough.
+/// One notification can announce several changes, and other notifiers might have relied on this
+/// thread while it searched. A thread that leaves for good drops the new `Search`.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,
@@ -284,7 +284,7 @@ impl<'a> Resting<'a> {
         self.searchers.search()
     }
 
-    /// Sleeps in a park of the caller's, then searches again: [`Prepared::commit_in`]. Also returns
+    /// Sleeps in the caller's park, then searches again: [`Prepared::commit_in`]. Also returns
     /// whether this thread was notified.
     ///
     /// # Examples

@@ -16,9 +16,9 @@
 //!             a notifier takes it off
 //! ```
 //!
-//! The state also counts uses, so an owner cannot mistake the next use for its own. A thread may
-//! read a waiter's `next` just after another thread took the waiter off. The thread may then get a
-//! wrong value. But its exchange of the word fails, because the stamp has changed.
+//! The state also counts the uses of its waiter, so that an owner does not mistake a later use for
+//! its own. A thread might read a waiter's `next` just after another thread took the waiter off,
+//! and get a wrong value. But then its exchange of the word fails, because the stamp has changed.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
@@ -45,7 +45,8 @@ const LEFT: usize = 5;
 /// In the list, without an owner.
 const GONE: usize = 6;
 
-/// What one more use adds to a state. The bits below this one hold `FREE` to `GONE`.
+/// The amount that each use of a waiter adds to its state. The bits below this one hold `FREE` to
+/// `GONE`.
 const USE: usize = 8;
 
 /// The number of chunks. Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
@@ -76,7 +77,7 @@ enum Went {
     TakenOff,
 }
 
-/// One use of a waiter: its state while it is asleep, with the count of uses.
+/// Identifies one use of a waiter, by the waiter's state when it is asleep in that use.
 #[derive(Clone, Copy)]
 pub(super) struct Use(usize);
 
@@ -87,8 +88,8 @@ impl WaiterCell {
     }
 
     pub(super) fn next(&self) -> usize {
-        // Relaxed: LAIN orders the load, unless the stamp has changed. Then the caller's exchange
-        // fails.
+        // Relaxed: LAIN orders the load, unless another thread has taken the waiter off. In that
+        // case the stamp has changed, and the caller's exchange of the word fails.
         self.next.load(Relaxed)
     }
 
@@ -133,8 +134,8 @@ impl WaiterCell {
         waker
     }
 
-    /// Lets the owner leave untold, unless a notifier has told it. In both cases the caller no
-    /// longer owns the waiter.
+    /// Lets the owner leave without a notification, unless a notifier was quicker. In both cases
+    /// the caller no longer owns the waiter.
     fn go(&self, this: Use) -> Went {
         let idle = this.0 - ASLEEP;
         // Relaxed, on success: the owner itself wrote the waker.
@@ -158,7 +159,8 @@ impl WaiterCell {
         went
     }
 
-    /// Finishes taking the waiter off. The thread whose exchange took it off the list calls this.
+    /// Changes the state of a waiter that the caller's exchange has taken off the list. Takes the
+    /// waker if the owner is still asleep.
     fn taken_off(&self) -> There {
         let mut state = self.state.load(Relaxed); // Relaxed: LAIN has ordered it
         loop {
@@ -264,8 +266,8 @@ impl Waiters {
         }
     }
 
-    /// Lets the owner of a waiter in the list leave. Returns `false` if a notifier has told the
-    /// owner before.
+    /// Lets the owner of a waiter in the list leave without a notification. Returns `false` if a
+    /// notifier has already told the owner.
     pub(super) fn go(&self, number: usize, this: Use) -> bool {
         // Added before the owner leaves, so that `gone` is never too low.
         self.gone.fetch_add(1, Relaxed);
@@ -300,7 +302,7 @@ impl Waiters {
                 }
             };
         }
-        // SAFETY: I6 — the chunk was published by the exchange above, and lives as long as `self`.
+        // SAFETY: I6 — the chunk has been published, so it is freed only when `self` is dropped.
         unsafe { &*slice_of(first, chunk) }
     }
 }

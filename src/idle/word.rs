@@ -13,8 +13,8 @@
 //! The stamp serves two ends. First, a thread that takes the newest sleeper off reads the next
 //! older sleeper before it exchanges the word. An unchanged stamp proves that no sleeper was taken
 //! off in between. Second, a thread that prepared before a `notify_all` finds another stamp when it
-//! commits, and does not sleep. The stamp wraps. It deceives a thread only if exactly 67,108,864
-//! wake-ups pass between two of the thread's instructions, which takes at least a minute.
+//! commits, and does not sleep. The stamp wraps. A wrap deceives a thread only if exactly
+//! 67,108,864 wake-ups pass between two of the thread's instructions. That takes at least a minute.
 
 const TOP_BITS: u32 = 14;
 const COUNT_BITS: u32 = 12;
@@ -105,8 +105,8 @@ impl Word {
         Word((self.0 & !TOP | next as u64).wrapping_add(ONE_STAMP)).checked()
     }
 
-    /// Returns the word after all sleepers were taken off, and all prepared threads told by the
-    /// stamp.
+    /// Returns the word after all sleepers were taken off. Its new stamp tells all prepared
+    /// threads.
     pub(super) fn all_told(self) -> Word {
         self.without_top(0)
     }

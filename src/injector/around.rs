@@ -15,15 +15,15 @@
 //!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! X is the consumer that gave the slot up, the orphan's *holder*. The orphan is *held* until X has
-//! looked at the slot again, and *open* if X found nothing then. The orphan is *spoken for* once
-//! one consumer, X or another, must take its item. While `head` counts orphans, consumers look at
-//! the orphans before anything else.
+//! The consumer that gave the slot up is the orphan's *holder*. The orphan is *held* until its
+//! holder has looked at the slot again, and *open* if that look finds nothing. The orphan is
+//! *spoken for* once one consumer, the holder or another, must take its item. While `head` counts
+//! orphans, consumers look at the orphans before anything else.
 //!
 //! A consumer that finds an item in an open orphan takes the item. A consumer that finds an item in
-//! a held orphan only marks the orphan as spoken for. Then, even if X's look in step 4 came too
-//! early, step 5 fails, and X looks again and takes the item. The consumer that found the item must
-//! not take it, because it may already have taken a later item.
+//! a held orphan might already have taken a later item. So it only marks the orphan as spoken for.
+//! Even if the holder had looked too early, the mark keeps the holder from opening the orphan. So
+//! the holder looks once more, and takes the item.
 
 use super::segment::{Content, Segment};
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -58,16 +58,14 @@ pub(super) struct Orphan<T> {
 
 impl<T> Orphan<T> {
     /// Makes sure that some consumer takes the orphan's item. Returns `true` if the caller must
-    /// take it. Otherwise the orphan's holder does, or a consumer that claimed the open orphan
-    /// earlier.
+    /// take the item. On `false`, the consumer that holds or has claimed the orphan takes the item.
     fn claim(&self) -> bool {
         let told = self.state.compare_exchange(HELD, SPOKEN_FOR, SPOKEN.release(), Relaxed).is_ok();
         let (success, failure) = (SPOKEN.release(), SPOKEN.acquire());
         !told && self.state.compare_exchange(OPEN, SPOKEN_FOR, success, failure).is_ok()
     }
 
-    /// Opens a held orphan. Returns `false` if another consumer has seen an item in the slot
-    /// before.
+    /// Opens a held orphan. Returns `false` if another consumer has already seen the slot marked.
     fn open(&self) -> bool {
         // Relaxed, on success: the count in `head` has published the orphan.
         self.state.compare_exchange(HELD, OPEN, Relaxed, SPOKEN.acquire()).is_ok()
@@ -91,7 +89,7 @@ impl<T> Orphan<T> {
 
 impl Head {
     /// Returns whether the count has room for one more orphan. The limit is half of the maximum,
-    /// because several consumers may pass this test at one count.
+    /// because several consumers can pass this test before any of them adds its orphan.
     pub(super) fn can_give_up(self) -> bool {
         self.orphans() < MAX_ORPHANS / 2
     }
@@ -135,12 +133,12 @@ impl<T> Injector<T> {
         if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
             return None;
         }
-        // Relaxed: any other consumer that changed the state wrote the same value.
+        // Relaxed: if another consumer has changed the state, it wrote this same value.
         orphan.state.store(SPOKEN_FOR, Relaxed);
         // SAFETY: I5 — the orphan was never open, so only we settle its slot.
         let content = unsafe { orphan.look() };
         // SAFETY: I3 — by 1 the slot is ours. `content` is not `Nothing`: our first look saw the
-        // slot's mark, or SPOKEN shows it now.
+        // slot's mark, or another consumer saw it, and SPOKEN shows it to us.
         unsafe { self.settle(orphan, content) }
     }
 
@@ -181,8 +179,8 @@ impl<T> Injector<T> {
             }
             let position = head.position(Self::SLOTS);
             if position.distance(tail, Self::SLOTS) == 0 {
-                // Looks at `tail` again. Since the first look, another item may have been pushed,
-                // and then an orphan's item taken, so that the queue was never empty.
+                // Reads `tail` again. If a producer pushed an item after the first read, and only
+                // then a consumer took an orphan's item, the queue was never empty.
                 if position.distance(self.tail_position(), Self::SLOTS) == 0 {
                     return Steal::Empty;
                 }
@@ -208,8 +206,8 @@ impl<T> Injector<T> {
     /// Claims the first orphan in the list whose slot is marked. Returns `None` if every marked
     /// orphan is claimed already. The caller is a visitor.
     ///
-    /// An answer Empty is true only because consumers claim the first, not any marked orphan
-    /// (proofs/orderings.md, *Orphans*).
+    /// If consumers claimed any marked orphan, not the first, an Empty answer could be false
+    /// (`proofs/orderings.md`, *Orphans*).
     fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

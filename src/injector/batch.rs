@@ -29,9 +29,9 @@ impl<T> Injector<T> {
     /// Moves about half of the items, at most `limit`, into a deque.
     ///
     /// Returns `Success(())` if items have moved, and [`Steal::Empty`] if the injector was empty. A
-    /// batch ends where its segment ends. `dest` pops the batch oldest first, whatever its flavor.
-    /// If `dest` is at its maximum capacity, nothing moves. `Success(())` then means that `dest`
-    /// has items to pop.
+    /// batch ends at the latest at the end of a segment (256 small items). `dest` pops the batch
+    /// oldest first, whatever its flavor. If `dest` is at its maximum capacity, nothing moves.
+    /// `Success(())` then means that `dest` has items to pop.
     ///
     /// A batch pays when there is a backlog, because the whole batch costs one compare-exchange. If
     /// items come one by one, a batch has one item, and [`steal`](Self::steal) is quicker.
@@ -83,8 +83,8 @@ impl<T> Injector<T> {
     /// Takes about half of the items, at most `limit`. Returns the oldest, and moves the others
     /// into a deque.
     ///
-    /// If `dest` is at its maximum capacity, this call takes one item. Otherwise this call does the
-    /// same as [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// If `dest` is at its maximum capacity, this call takes one item. Otherwise it moves the rest
+    /// of the batch as [`steal_batch_with_limit`](Self::steal_batch_with_limit) does.
     ///
     /// # Panics
     ///
@@ -158,8 +158,8 @@ impl<T> Claimed<'_, T> {
         let mut len = 0;
         while self.next < self.count {
             len += self.move_run(dest.free_slots(len));
-            // The free slots have wrapped around, or the next slot has no item yet, or all items
-            // are moved.
+            // `move_run` has stopped: the free slots wrap around here, or the next slot has no
+            // item yet, or all items are moved.
             let Some(item) = self.receive() else { break };
             dest.free_slots(len)[0].store(item);
             len += 1;

@@ -40,8 +40,8 @@
 //!   visitor found the segment or orphan after its visit began.
 //! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. After the unlinking,
 //!   and before the reuse or freeing, it finds that there is no visitor.
-//! - **I7** The pointer beside `head` or `tail` points to the segment of the word's number. If that
-//!   segment is used up, the pointer may be to the next one. A consumer that reads the pointer
+//! - **I7** The pointer beside `head` or `tail` points to the segment whose number is in that word.
+//!   If that segment is used up, it might point to the next. A consumer that reads the pointer
 //!   between its read of `head` and its claim gets the claimed slot's segment. A producer that
 //!   reads the pointer after its claim gets the claimed slot's segment or a later one.
 //! - **I8** Lasting segments are freed with the injector, and `spares` has room for all of them.
@@ -91,7 +91,7 @@ use word::{FIRST, Head, Position, Tail, end_of};
 /// A thread that sees a slot marked also sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");
 
-/// A sweeper that sees a slot settled knows that its consumer no longer touches the slot.
+/// A sweeper that sees a slot settled knows that the slot's consumer no longer touches it.
 const SETTLED: Pair = Pair::named("injector::SETTLED");
 
 /// A thread that sees `tail` at a position also sees that position's segment, and the earlier
@@ -99,15 +99,15 @@ const SETTLED: Pair = Pair::named("injector::SETTLED");
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
-/// `head` counts. It also sees the `tail` that the consumers before that position saw.
+/// `head` counts. It also sees the `tail` that the consumers of earlier positions saw.
 ///
-/// A consumer that registers an orphan sees everything that the earlier changers of `head` saw. So
-/// if one of them could see an item in the orphan's slot, the consumer finds the item.
+/// A consumer that registers an orphan sees everything that earlier threads saw when they changed
+/// `head`. So if one of them could see an item in the orphan's slot, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that finds its orphan spoken for (`around.rs`) sees the slot's mark. Another consumer
-/// that finds an orphan spoken for sees all items pushed before the call that takes the orphan's
-/// item.
+/// A consumer that cannot open the orphan that it holds sees the mark of the orphan's slot. A
+/// consumer that does not hold an orphan but finds it spoken for sees all items pushed before the
+/// call that takes the orphan's item. `around.rs` defines *held*, *open* and *spoken for*.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
@@ -125,15 +125,15 @@ const SWEPT: Pair = Pair::named("injector::SWEPT");
 /// A producer that the flag `is_closed` refuses sees `tail` closed.
 const CLOSED: Pair = Pair::named("injector::CLOSED");
 
-/// A visitor counts itself, then follows a pointer. The sweeper unlinks, then reads the count. At
-/// least one of the two sees the other's write (I5, I6).
+/// A visitor counts itself, then follows a pointer to a segment or an orphan. The sweeper unlinks
+/// it, then reads the count of visitors. At least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
-/// All accesses of earlier visitors happen before a sweeper that finds no visitor reclaims memory.
+/// If a sweeper finds no visitor, accesses of earlier visitors happen before it takes memory back.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
-/// A producer adds to `tail`, then looks whether `head` has come that far. A consumer that is about
-/// to sleep has advanced `head`, fences, and reads `tail`. At least one sees the other's write.
+/// A producer adds to `tail`, then reads `head`. A consumer advances `head`, fences, and reads
+/// `tail` before it sleeps. At least one of the two sees the other's write.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
 /// The most bytes of segments that an injector keeps, unless one segment is larger.
@@ -149,10 +149,11 @@ const KEPT: usize = 64 << 10;
 /// Pushing is lock-free. A push is one fetch-add, and once per segment (256 small items) a few
 /// steps that any producer can complete. Taking is lock-free except for one bounded wait. If a
 /// producer is stopped between claiming a slot and filling it, the slot's consumer waits for 15 µs.
-/// Then the consumer gives the slot up, unless 8,191 slots are given up already. No thread waits
-/// for a consumer.
+/// Then the consumer gives the slot up, or keeps waiting if 8,191 slots are given up already. No
+/// thread waits for a consumer.
 ///
-/// Apart from this wait, a stopped thread delays only the reuse of its own and later segments.
+/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of its own
+/// and later segments.
 ///
 /// # Ordering
 ///
@@ -304,7 +305,7 @@ impl<T> Injector<T> {
     }
 
     /// Returns the pointer beside `head`, which a consumer reads before its claim (I7). The pointer
-    /// may be newer than the caller's `head`, so a look into the segment needs LINKED.
+    /// might be newer than the caller's `head`; then only LINKED makes the segment visible.
     #[inline(always)]
     fn head_segment(&self) -> Tagged<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))

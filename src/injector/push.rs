@@ -59,8 +59,8 @@ impl<T> Claim<T> {
 }
 
 impl<T> Drop for Claim<T> {
-    /// Makes slots void if this producer has not filled them, so that no consumer waits for an
-    /// item. Such slots remain if the injector was closed before the claim.
+    /// Makes the unfilled slots void, so that no consumer waits for their items. Unfilled slots
+    /// remain if the injector was closed before the claim.
     #[inline(always)]
     fn drop(&mut self) {
         while self.next < self.end {
@@ -116,8 +116,8 @@ impl<T> Chunk<'_, T> {
 }
 
 impl<T> Drop for Chunk<'_, T> {
-    /// If the iterator panicked, pushes the items that it returned before. Drops them if the
-    /// injector is closed.
+    /// If the iterator panicked, pushes the items that it had returned. If the injector is closed,
+    /// drops them.
     fn drop(&mut self) {
         self.push();
         drop(self.take_rest());
@@ -172,10 +172,9 @@ impl<T> Injector<T> {
     ///
     /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///
-    /// The push and the answer are two steps. `true` means that at some moment during this call the
-    /// item was there, and every earlier item had been claimed. `false` means that some consumer is
-    /// awake, under one condition. Each consumer must do a `SeqCst` fence between its last
-    /// successful steal and the Empty on which it goes to sleep.
+    /// `true` means that at some moment during this call the item was there, and every earlier item
+    /// had been claimed. `false` means that some consumer is awake. For this, each consumer must do
+    /// a `SeqCst` fence between its last successful steal and the Empty answer on which it sleeps.
     ///
     /// # Panics
     ///
@@ -205,8 +204,8 @@ impl<T> Injector<T> {
     /// one by one. If the iterator panics, the items that it returned before are in the queue.
     ///
     /// Items that share a fetch-add are pushed together, and consumers take them in their order,
-    /// with one exception. If the producer is stopped between two of them, a consumer may give up
-    /// the earlier item's slot. Then a later item may be taken first.
+    /// with one exception. If the producer is stopped between two of them, a consumer might give up
+    /// the earlier item's slot. Then a consumer can take a later item first.
     ///
     /// # Panics
     ///
@@ -261,8 +260,8 @@ impl<T> Injector<T> {
         self.offer_chunks(items)
     }
 
-    /// Pushes the items in chunks. Not part of `offer`, because in a debug build the frame of
-    /// `offer` would have room for a chunk of large items too.
+    /// Pushes the items in chunks. Not part of `offer`, because in a debug build `offer` would
+    /// reserve stack for a chunk of large items too.
     #[inline]
     fn offer_chunks(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         let items_of_chunk = [const { MaybeUninit::uninit() }; CHUNK];
@@ -279,7 +278,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
         while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // Adds without a read of `tail`, which would wait for this producer's last addition.
+            // Does not read `tail` first: the read would wait for this producer's last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
             let (number, next) = (tail.number(), tail.offset());
@@ -291,8 +290,8 @@ impl<T> Injector<T> {
                 }
             }
             if tail.is_closed() {
-                // The flag keeps this producer and others from adding to `tail` again. If the
-                // addition has claimed slots, the drop of `claim` has made them void.
+                // The flag keeps producers from adding to `tail` again. If this addition has
+                // claimed slots, the drop of `claim` has made them void.
                 self.tail.is_closed.store(true, CLOSED.release());
                 return None;
             }
@@ -328,8 +327,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Moves `tail` past the segment of this number, which is used up. Each producer that calls
-    /// this completes the remaining steps, so no producer waits for another.
+    /// Moves `tail` past the segment of this number, which is used up. Each caller does the steps
+    /// that no other producer has done yet, so no producer waits for another.
     #[cold]
     fn add_segment(&self, number: u64) {
         let _visit = self.visit();
@@ -337,8 +336,8 @@ impl<T> Injector<T> {
             return;
         }
         let segment = self.tail.segment.load(LINKED.acquire());
-        // SAFETY: I4, I5 — during our visit `tail` was in this segment, and so `head` was not past
-        // the segment.
+        // SAFETY: I4, I5 — during our visit `tail` was in this segment, so `head` was not past it,
+        // and the segment stays.
         let (current, link) = unsafe { self.link(segment) };
         if current == number {
             let next = match link.load(LINKED.acquire()) {

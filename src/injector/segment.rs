@@ -39,7 +39,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed the slot as a producer (I2), and does this once.
+    /// 1. The caller has claimed the slot as a producer (I2), and fills it once.
     /// 2. The caller does not touch the slot afterwards, and forgets the item.
     #[inline(always)]
     pub(super) unsafe fn fill(&self, item: &T) {
@@ -68,7 +68,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
+    /// 1. The caller has claimed the slot as a consumer (I3), and settles it once.
     /// 2. `look` has shown `Item`.
     /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
@@ -83,7 +83,7 @@ impl<T> SegmentSlot<T> {
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
+    /// 1. The caller has claimed the slot as a consumer (I3), and settles it once.
     /// 2. `content` came from `look`, and is not `Nothing`.
     /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
@@ -101,8 +101,8 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next use. `look` returns `Nothing` both for the settled slot
-    /// and for the empty one.
+    /// Empties a settled slot for its next use. A concurrent `look` does not notice: it returns
+    /// `Nothing` before and after.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
@@ -154,7 +154,7 @@ impl<T> Tagged<T> {
         let segment = self.segment();
         // SAFETY: I8 — the segment is lasting, so it is freed only with the injector.
         unsafe { &*segment }.alive.used();
-        // SAFETY: I8 — the segment is lasting. The callers pass the offset of a plain `head`, which
+        // SAFETY: I8 — the segment is lasting. `Head::is_plain` has shown the callers that `offset`
         // is below `SLOTS`.
         unsafe { Segment::slot(segment, offset) }.look() == Content::Item
     }
@@ -227,7 +227,7 @@ impl<T> Segment<T> {
         let (layout, _) = Self::layout();
         for offset in 0..Self::SLOTS {
             // SAFETY: I10 — the slot is one of the segment's. By 1 no other thread has it, and by 2
-            // no thread uses it again. On the machine there is nothing to drop.
+            // no thread uses it again. Outside a model, a slot has nothing to drop.
             unsafe { Self::slot_at(segment, offset).drop_in_place() };
         }
         // SAFETY: by 1 no other thread has the segment, so none has freed it.

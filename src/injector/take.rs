@@ -9,8 +9,7 @@ use crate::sync::Relaxed;
 use crate::sync::order::both;
 use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
-/// The number of items that consumers may find by looking at slots before they look at `tail`
-/// again.
+/// Consumers that find items by looking at slots read `tail` again once in this many slots.
 const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
@@ -141,7 +140,7 @@ impl<T> Injector<T> {
     }
 
     /// Returns `true` only if a producer has claimed the slot at `head`. After `false`, the caller
-    /// must read `tail`. `head` must be plain: [`is_plain`](Head::is_plain).
+    /// must read `tail`. [`Head::is_plain`] must hold for `head`.
     ///
     /// Most calls do not read `tail`: the read would wait for an addition that this thread has just
     /// made.
@@ -161,8 +160,8 @@ impl<T> Injector<T> {
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
     /// `tail` is read after `settled`, so it counts every item that was pushed before the last
-    /// settled item was taken (QUIET). While items are pushed and taken, `settled` is behind `head`
-    /// and `tail` is not read.
+    /// settled item was taken (QUIET). In a busy injector, `settled` is mostly behind `head`, and
+    /// this call does not read `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
@@ -184,8 +183,8 @@ impl<T> Injector<T> {
             return false;
         }
         self.sweep();
-        // The queue was empty at the read of `tail`, so both answers are right. If an item has come
-        // since, another try pays.
+        // The queue was empty at the read of `tail`, so `true` is always right. But if an item has
+        // come since, `false` lets the caller try again and take it.
         !again(|| self.tail() != tail)
     }
 
@@ -202,7 +201,7 @@ impl<T> Injector<T> {
     ///
     /// # Safety
     ///
-    /// 1. The slot was claimed from this `head` (I3), and the caller does this once.
+    /// 1. The caller has claimed the slot from this `head` (I3), and receives it once.
     #[inline(always)]
     pub(super) unsafe fn receive(
         &self,
@@ -236,13 +235,13 @@ impl<T> Injector<T> {
             return;
         }
         let segment = Tagged(self.head.segment.load(LINKED.acquire()));
-        // SAFETY: I4 and I5 — `head` was in this segment after our visit began, so the segment was
-        // linked then.
+        // SAFETY: I4 and I5 — `head` was in this segment after our visit began, so the segment
+        // stays during the visit.
         let (current, link) = unsafe { self.link(segment.segment()) };
         if current == number {
             let next = link.load(LINKED.acquire());
             debug_assert!(!next.is_null(), "the producers link a segment before they enter it");
-            // SAFETY: I5 — `next` is linked behind a segment that was linked after our visit began.
+            // SAFETY: I5 — `next` follows a segment that was still linked after our visit began.
             let next = unsafe { Tagged::of(next) };
             let (success, failure) = (LINKED.release(), Relaxed);
             let _ = self.head.segment.compare_exchange(segment.0, next.0, success, failure);

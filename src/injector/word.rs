@@ -34,7 +34,7 @@ pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Returns the word at the end of a segment: of `head` without orphans, or of an open `tail`.
+/// Returns `head` without orphans, or `tail` of an open injector, at the end of a segment.
 pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
@@ -61,13 +61,14 @@ impl Head {
         (self.0 & ((1 << NUMBER_SHIFT) - 1)) / ORPHAN
     }
 
-    /// Returns whether there are no orphans, and the segment is not used up.
+    /// Returns whether this `head` counts no orphans, and its segment is not used up.
     #[inline(always)]
     pub(super) const fn is_plain(self, slots: usize) -> bool {
         self.0 & ((1 << NUMBER_SHIFT) - 1) < slots as u64
     }
 
-    /// Returns whether `tail` is beyond this plain head: a producer has claimed the slot at `head`.
+    /// Returns whether `tail` is beyond this head, so that a producer has claimed the slot here.
+    /// The head must be plain: [`is_plain`](Self::is_plain).
     #[inline(always)]
     pub(super) const fn is_before(self, tail: Spot) -> bool {
         tail.0.wrapping_sub(self.0) as i64 > 0
@@ -122,8 +123,8 @@ impl Tail {
     }
 }
 
-/// A value that `tail` had, without its closed bit. The end of a segment and the start of the next
-/// are different spots, but the same [`Position`].
+/// A segment's number and an offset, laid out as in `tail`, without the closed bit. The end of a
+/// segment and the start of the next are different spots, but the same [`Position`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spot(pub(super) u64);
 
@@ -133,20 +134,21 @@ impl Spot {
         Spot((number << NUMBER_SHIFT) | offset as u64)
     }
 
-    /// Returns the spot's offset if the spot is in the segment of this number. Otherwise returns 0,
-    /// because the spot is in the segment before.
+    /// Returns the spot's offset if the spot is in the segment of this number. Otherwise the spot
+    /// is in the segment before, and the result is 0.
     #[inline(always)]
     pub(super) const fn offset_in(self, number: u64) -> usize {
         if self.0 >> NUMBER_SHIFT == number { (self.0 & TAIL_OFFSET) as usize } else { 0 }
     }
 }
 
-/// The place of a slot in the order of all slots. Neighbours differ by `unit`; positions wrap.
+/// The rank of a slot in the order of all slots. Neighbouring slots differ by `unit`; ranks wrap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position(pub(super) u64);
 
 impl Position {
-    /// Returns the position of an offset. The end of one segment is the start of the next.
+    /// Returns the position of an offset in a segment. The end of a segment and the start of the
+    /// next have the same position.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
         // `slots` is a power of two, so `slots` units are one step of the number.

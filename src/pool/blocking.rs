@@ -2,14 +2,14 @@
 
 use crate::task::current;
 
-/// Runs `f`, which may block for long. Meanwhile another thread takes this thread's place.
+/// Runs `f`, which can block for long. Meanwhile another thread takes this thread's place.
 ///
-/// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread takes the place. If there is
-/// no spare thread, the pool starts one, up to [`max_threads`](super::Builder::max_threads). A
-/// surplus thread ends after it has had nothing to do for
-/// [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads` runs
-/// until one of these threads looks for its next job. A nested `blocking` only calls `f`. So does
-/// `blocking` in a hook with which a thread starts or stops, or in the
+/// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread takes the worker's place. If
+/// there is no spare thread, the pool starts one, up to
+/// [`max_threads`](super::Builder::max_threads). A surplus thread ends after it has had nothing to
+/// do for [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads`
+/// runs until one of these threads looks for its next job. A nested `blocking` only calls `f`. So
+/// does `blocking` in a hook with which a thread starts or stops, or in the
 /// [`Park`](crate::idle::Park) of a worker that sleeps. So does `blocking` on a thread that is no
 /// worker, unless the thread runs a task of a queue (see below).
 ///

@@ -1,13 +1,14 @@
 //! Broadcasts: each worker gets a job that no other worker may run.
 //!
 //! `broadcast` and `spawn_broadcast` both queue one *call* of the user's closure for each worker. A
-//! call that `broadcast` has queued waits for the worker's next turn, because it is a stranger in
-//! the worker's waits. A call that `spawn_broadcast` has queued cannot wait that long: two workers
+//! call that `broadcast` has queued waits for the worker's next turn, because the worker's waits
+//! are for other jobs. A call that `spawn_broadcast` has queued cannot wait that long: two workers
 //! that broadcast at once, from scopes, would wait for each other for ever. So a worker makes such
-//! a call in a wait, too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). These
-//! calls have a queue of their own (`Seat::urgent`), so that no call of `broadcast` is in front of
-//! them. The pool pushes a call, and then rings the worker's bell. A worker that is about to sleep
-//! in a wait prepares, and then looks into the queue. So the worker misses no call.
+//! a call in a wait, too (`broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). The
+//! calls of `spawn_broadcast` have a queue of their own (`Seat::urgent`), so that no call of
+//! `broadcast` is in front of them. The pool pushes a call, and then rings the worker's bell. A
+//! worker that is about to sleep in a wait prepares, and then looks into the queue. So the worker
+//! misses no call.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;

@@ -36,7 +36,7 @@ impl ThreadPool {
     /// has returned, and [`shutdown`](Self::shutdown) waits until then.
     ///
     /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. On any other
-    /// thread it does the same if the pool is closed, or has no thread and the system gives none.
+    /// thread it does the same if the pool is closed, or has no thread and can start none.
     /// `take_part` costs a lock and a few allocations, so a main loop calls it once.
     ///
     /// # Panics

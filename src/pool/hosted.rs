@@ -302,7 +302,7 @@ pub fn yield_local() -> Option<Yield> {
 /// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
 /// ends only after queued jobs have run, on a thread that no other thread can replace.
 ///
-/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`. `is_over` may
+/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`. `is_over` can
 /// itself wait, for a task of another pool for example.
 ///
 /// # Examples
@@ -342,12 +342,13 @@ impl Local {
         })
     }
 
-    /// Takes a job of this worker's own. But after an urgent call, `first` comes before them.
+    /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
+    /// job of its deque. Leaves jobs that are older than the innermost service or scope.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         if self.shared.is_discarding() {
-            // The thread that shuts the pool down might have emptied this deque before these jobs
-            // came.
+            // The thread that cancels the pool might have emptied this deque before these jobs
+            // came. So this worker drops them itself.
             let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
             own.for_each(|job| self.shared.drop_unless_awaited(job));
         }
@@ -362,11 +363,11 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // Chosen at random. The count of turns grows by two if a job runs another inside it, and
-        // its parity would then never change.
+        // Chosen at random, not by the parity of the count of turns. If each job runs another
+        // inside it, the count grows by two, and the parity never changes.
         let is_others = self.random() % 2 == 0;
-        // Perhaps no other worker comes for the jobs below the floor. In this wait they become no
-        // more, so they starve no others.
+        // Takes a job that is older than the innermost service or scope, since perhaps no other
+        // worker takes it. No such job is added during this wait, so these jobs starve no others.
         let below = self.seat.stealer.steal_some(|_, _| true);
         let elsewhere = || self.yielded_or(is_others, || self.take_one());
         below.or_else(elsewhere).or_else(|| self.steal_one())
@@ -377,8 +378,8 @@ impl Local {
         while !is_over() {
             let mut job = self.take_any();
             if job.is_none() {
-                // Asked again, because `take_any` can drop jobs. Asked before the sleep begins,
-                // because the condition may itself wait.
+                // The condition is asked again, because `take_any` might have dropped the job for
+                // which it waits. It is asked before the sleep begins, because it can itself wait.
                 let sleeps = self.sleeps.get();
                 if is_over() {
                     return;

@@ -23,10 +23,10 @@
 //! 5. The oldest job on the *shelf*, where waiting workers lay jobs aside.
 //! 6. The oldest half of a `join` that another worker *holds* on its stack.
 //!
-//! After 61 jobs a turn begins at the shelf and the injector or, every second time, at the futures
-//! that have yielded. Jobs that ran inside other jobs count too. Every 16th of these turns begins
-//! with the oldest job of a random worker's deque. A worker that finds nothing for some
-//! microseconds sleeps in [`Searchers`](crate::idle::Searchers).
+//! After 61 jobs, a worker begins its next turn at the shelf and the injector. Every second time it
+//! begins at the futures that have yielded instead. Jobs that ran inside other jobs count too.
+//! Every 16th of these turns begins with the oldest job of a random worker's deque. A worker that
+//! finds nothing for some microseconds sleeps in [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!

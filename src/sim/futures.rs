@@ -34,8 +34,8 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Once the stepper is gone, no timer fires. The futures of the stepper are dropped, and
-        // other futures that wait for a time wait for ever.
+        // Once the stepper is gone, no time is due any more. The stepper's own futures are dropped,
+        // and other futures that wait for a time wait for ever.
         let is_due = time <= state.now && !state.is_over;
         let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
         let timer = (!is_due).then(|| state.timers.set(time, kept));

@@ -17,7 +17,8 @@ use core::time::Duration;
 /// threads that are due at the same time run. Timers of the same time fire in the order in which
 /// they were set.
 ///
-/// Dropping the [`Stepper`](super::Stepper) drops the futures that wait.
+/// Dropping the [`Stepper`](super::Stepper) drops the sleeping futures of the stepper and of
+/// schedulers over it.
 ///
 /// # Panics
 ///

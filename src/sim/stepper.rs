@@ -22,7 +22,7 @@ use core::time::Duration;
 /// the tasks that they have queued.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
-/// [timers](super::sleep) for them. Timers wake on the thread that calls the stepper.
+/// [timers](super::sleep) for them. The thread that calls the stepper fires these timers.
 ///
 /// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the

@@ -120,7 +120,8 @@ per_thread! {
     static HERE: RefCell<Option<(Unwatched<Turns>, usize)>> = RefCell::new(None);
 }
 
-/// Takes `time` of virtual time. Returns when the clock has moved on by `time`.
+/// Makes the calling task take `time` of virtual time: returns when the clock has moved on by
+/// `time`.
 ///
 /// # Panics
 ///
@@ -247,7 +248,7 @@ impl Turns {
         self.pass_turn(state, index, Thread::Asleep)
     }
 
-    /// Wakes a thread that sleeps or is about to sleep. The thread is due now.
+    /// Wakes a thread that sleeps or is about to sleep. The thread is then due at the present time.
     fn wake(&self, index: usize) {
         let mut state = self.state.lock();
         if matches!(state.threads[index], Thread::Asleep) {
@@ -287,7 +288,7 @@ impl Turns {
     /// or if a timer comes first.
     fn pass(&self, state: &mut TurnState, end: u64) -> bool {
         let time = state.next_time().filter(|time| *time <= end);
-        // A due timer comes first. The caller of the stepper fires the timer, outside of tasks.
+        // A due timer comes first: the thread that called the stepper fires it, outside of tasks.
         let Some(time) = time.filter(|time| state.timers.next().is_none_or(|it| it > *time)) else {
             return false;
         };
@@ -325,8 +326,9 @@ impl Turns {
         self.driver.lock()
     }
 
-    /// Fires timers and passes turns up to `end`. Passes only one turn if `among_themselves` is
-    /// `None`. Returns whether a timer fired or a thread ran.
+    /// Fires timers and passes turns up to the time `end`. If `among_themselves` is `None`, passes
+    /// one turn; otherwise threads pass turns to each other up to that time. Returns whether a
+    /// timer fired or a thread ran.
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
         let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;

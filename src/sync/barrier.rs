@@ -3,10 +3,10 @@
 //! Two threads each write one variable and then read the other's. The *light* side does so millions
 //! of times, the *heavy* side only before it sleeps. On Linux the heavy side can make *every*
 //! running thread of the process execute a full barrier (`membarrier(2)`,
-//! `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the light side needs only a compiler fence. Otherwise
-//! both sides are `SeqCst` fences: if the system lacks that call, in a model, and in structures
-//! that do not ask for it. `proofs/orderings.md`, *Asymmetric fences*, shows that both forms forbid
-//! the same outcome.
+//! `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the light side needs only a compiler fence. If the
+//! system lacks that call, in a model, and in structures that do not ask for it, both sides are
+//! `SeqCst` fences. `proofs/orderings.md`, *Asymmetric fences*, shows that both forms forbid the
+//! same outcome.
 
 use super::fence;
 use core::sync::atomic::Ordering;
@@ -23,8 +23,8 @@ impl Barrier {
         Barrier { is_asymmetric: false }
     }
 
-    /// Returns the form with the whole cost on the heavy side, if the system offers the call.
-    /// Otherwise returns the form with a fence on each side.
+    /// Returns the form with the whole cost on the heavy side, if the system offers
+    /// `membarrier(2)`. Otherwise returns the form with a fence on each side.
     pub(crate) fn asymmetric() -> Self {
         Barrier { is_asymmetric: system::can_interrupt() }
     }
@@ -43,7 +43,8 @@ impl Barrier {
         }
     }
 
-    /// Keeps the compiler from moving accesses across this call, as an asymmetric light side needs.
+    /// Keeps the compiler from moving accesses across this call. An asymmetric light side needs no
+    /// more.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn keep_order() {
@@ -58,8 +59,8 @@ impl Barrier {
         }
     }
 
-    /// Fences on an asymmetric light side, where reads that follow need the fence that `light` left
-    /// out.
+    /// Fences if the barrier is asymmetric, because `light` did not fence and later reads need a
+    /// fence.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {

@@ -3,15 +3,16 @@
 //! *On the machine*, deadlines go by the system's monotonic clock. Tasks are timed by the
 //! processor's counter, where the system's clock uses that counter too.
 //!
-//! Linux on x86-64 uses the processor's time-stamp counter if it trusts that counter (clock source
-//! `tsc`). Reading the counter takes 10 ns, and the system's clock 25 ns. The crate quanta converts
-//! the counter's values to nanoseconds. It measures the counter's rate when the first scheduler is
-//! built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate was off by −17 to +420
-//! millionths, the same for all queues. If the counter advances while the machine is suspended, the
-//! running lease is charged for that time, up to 73 minutes times its weight.
+//! If Linux on x86-64 bases its clock on the processor's time-stamp counter (clock source `tsc`),
+//! filch reads the counter itself. That takes 10 ns, and reading the system's clock 25 ns. The
+//! crate quanta converts the counter's values to nanoseconds. It measures the counter's rate when
+//! the first scheduler is built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate
+//! was off by −17 to +420 millionths, the same for all queues. If the counter advances while the
+//! machine is suspended, the running lease is charged for that time, up to 73 minutes times its
+//! weight.
 //!
-//! *In a model* there is no time, and every deadline has passed. So a thread that waits for a
-//! deadline stops at once. On the machine too, a deadline may pass at any moment.
+//! *In a model* there is no time, and every deadline has passed. So a wait with a deadline ends at
+//! once, as it can on the machine, where a deadline can pass at any moment.
 
 pub(crate) use std::time::Instant;
 
@@ -48,8 +49,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     time.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(time.subsec_nanos()))
 }
 
-/// A clock for short times, which counts nanoseconds from an arbitrary moment. It may go backwards
-/// by some nanoseconds between two processors. It may start again at zero after the machine was
+/// A clock for short times, which counts nanoseconds from an arbitrary moment. It can go backwards
+/// by some nanoseconds between two processors. It can start again at zero after the machine was
 /// suspended.
 pub(crate) struct Stopwatch {
     start: Instant,
@@ -75,8 +76,8 @@ mod counter {
     pub(super) use quanta::Clock as Counter;
     use std::sync::OnceLock;
 
-    /// Returns the counter if the kernel's clock uses it, because the counters of all processors
-    /// then advance together, at one rate.
+    /// Returns the processor's counter if the kernel's clock uses it. In that case the counters of
+    /// all processors advance together, at one rate.
     pub(super) fn get() -> Option<&'static Counter> {
         const CHOSEN: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         static CLOCK: OnceLock<Option<Counter>> = OnceLock::new();

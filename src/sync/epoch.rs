@@ -3,14 +3,15 @@
 //! *On the machine* crossbeam-epoch reclaims: an object stays alive while a pinned thread can still
 //! reach it.
 //!
-//! *In a model* its place is taken by the most eager reclaimer that epoch's contract permits. A
-//! retired object is poisoned as soon as no guard keeps it. A guard keeps the object, unless the
-//! latest reclamation came after the object's retirement and before the guard's pin. So a guard
-//! that was pinned after the retirement may keep the object too: its thread may still load the old
-//! pointer. The model adds two kinds of happens-before edges, both part of the contract. The first
-//! goes from the drop of a guard to the poisoning that it allowed. The second goes from a poisoning
-//! to every pin that starts after it. The model adds no edge between pins, and no `SeqCst` fence.
-//! The real `pin` has such a fence, which could hide that a fence of ours is missing.
+//! *In a model* the most eager reclaimer that epoch's contract permits replaces crossbeam-epoch. It
+//! poisons a retired object as soon as no guard keeps the object. A guard keeps the object, unless
+//! the latest reclamation came after the object's retirement and before the guard's pin. So a guard
+//! that was pinned after the retirement can keep the object too, because its thread might still
+//! load the old pointer. The model adds two kinds of happens-before edges, both part of the
+//! contract. The first goes from the drop of a guard to the poisoning that it allowed. The second
+//! goes from a poisoning to every pin that starts after it. The model adds no edge between pins,
+//! and no `SeqCst` fence. The real `pin` has such a fence, which could hide that a fence of ours is
+//! missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free fails an assertion, or
 //! is a data race that loom reports, but never crashes. The model checks how this crate uses epoch,
@@ -58,7 +59,8 @@ mod machine {
     pub(crate) use super::transparent::Protected;
     use alloc::boxed::Box;
 
-    /// The scope of guards and retired objects; on the machine, the whole process.
+    /// A set of guards and of the objects that they protect. On the machine the process has one
+    /// set.
     #[derive(Clone)]
     pub(crate) struct Domain;
 
@@ -146,7 +148,7 @@ mod model {
     use std::vec::Vec;
     use std::{fmt, mem};
 
-    /// An object that may be retired, and that knows whether it has been reclaimed.
+    /// An object that can be retired. It notes whether it was reclaimed, so that a later use fails.
     #[derive(Debug)]
     pub struct Protected<T> {
         value: T,
@@ -192,7 +194,7 @@ mod model {
         }
     }
 
-    /// The scope of guards and retired objects: in a model, one structure.
+    /// A set of guards and of the objects that they protect. In a model each structure has its own.
     ///
     /// The model misses one breach of the contract: a retirement before the unlinking, under a
     /// guard that lasts until after the unlinking.
@@ -203,7 +205,7 @@ mod model {
         /// Written by each drop of a guard, so that the drop happens before the poisoning that it
         /// allows.
         unpinned: AtomicUsize,
-        /// Written by each reclamation, so that it happens before the pins that follow.
+        /// Written by each reclamation, so that the reclamation happens before all later pins.
         reclaimed: AtomicUsize,
         books: RefCell<Books>,
     }
@@ -308,9 +310,8 @@ mod model {
                 if self.books.borrow().free().is_empty() {
                     return;
                 }
-                // This addition happens before every later pin. But the drop of a guard since the
-                // `Acquire` need not happen before the poisoning. If `gone` shows such a drop, we
-                // loop.
+                // This addition happens before every later pin. If `gone` shows that a guard was
+                // dropped after the `Acquire`, we loop: that drop must happen before the poisoning.
                 self.reclaimed.fetch_add(1, Release);
                 if self.books.borrow().gone == gone {
                     return self.books.borrow_mut().poison_free();

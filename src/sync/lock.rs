@@ -1,8 +1,8 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
-//! The types are the standard library's, or in a model the checker's, without poisoning. A panic
-//! cannot leave the guarded state half-changed: user code runs outside these locks, or its panics
-//! are caught (`Policy::opened`).
+//! The types wrap those of the standard library, or in a model those of loom or shuttle. They
+//! ignore poisoning. A panic cannot leave the guarded state half-changed: user code runs outside
+//! these locks, or its panics are caught (`Policy::opened`).
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;

@@ -96,13 +96,14 @@ mod machine {
     /// The most slots in an injector's segment.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
-    /// The most lasting segments, which an injector keeps until it is dropped.
+    /// The most segments of an injector that *last*, that is, are kept until the injector is
+    /// dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_LASTING: usize = 4;
-    /// The most segments that an injector keeps as spares beside the lasting ones.
+    /// The most spare segments that an injector keeps besides those that last until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The list of sleepers is cleared once this many of them have left without a notification.
+    /// The list of sleepers is cleared only if at least this many have left without a notification.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues of a fair scheduler that share a word.
@@ -114,10 +115,10 @@ mod machine {
     /// The number of groups that share a word in the summary of the ready queues.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// The most nested services of a worker that helpers can see: `Job::are_within` cannot tell
-    /// more services apart. A deeper service gets no help. A recursion that halves its range has
-    /// fewer than 64 levels, and two workers that help each other nest a service for every second
-    /// level.
+    /// The most nested services of a worker that other workers see: `Job::are_within` cannot tell
+    /// more apart. A deeper service gets no help, but is rare. A recursion that halves its range
+    /// has fewer than 64 levels, and two workers that help each other nest a service for every
+    /// second level.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node in the tree of the queues' virtual times.
@@ -179,7 +180,7 @@ mod model {
     pub(crate) const MAX_SLOTS: usize = 2;
     /// Small, so that models also have segments that are not lasting.
     pub(crate) const MAX_LASTING: usize = 2;
-    /// None, so that a model frees the segments that are not lasting, and notices a later use.
+    /// Zero, so that a model frees each segment that does not last, and notices a later use of it.
     pub(crate) const MAX_OTHERS: usize = 0;
     pub(crate) const MANY_GONE: usize = 2;
     /// Small, so that models have several groups.

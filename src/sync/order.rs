@@ -58,7 +58,7 @@ impl FencePair {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// Fences on the side that runs often. `barrier` decides whether the other side bears the whole
+    /// Fences on the side that runs often. If `barrier` is asymmetric, the other side bears the
     /// cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
@@ -66,7 +66,7 @@ impl FencePair {
         barrier.light(at(self.0, "light_fence", SeqCst));
     }
 
-    /// Fences on the side that runs rarely. `barrier` decides whether this side bears the whole
+    /// Fences on the side that runs rarely. If `barrier` is asymmetric, this side bears the whole
     /// cost.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
@@ -101,8 +101,8 @@ impl Dekker {
         super::fence(at(self.0, "fence", SeqCst));
     }
 
-    /// Marks the line between the write and the read, on the side whose accesses are strong. In a
-    /// model this is a fence, and on the machine nothing.
+    /// Fences in a model, between the write and the read whose orderings are `strong`. On the
+    /// machine does nothing, because these accesses are `SeqCst`.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn light_fence(&self) {
@@ -111,8 +111,8 @@ impl Dekker {
         }
     }
 
-    /// Returns the ordering of an access on the strong side. `written` is the ordering that the
-    /// access needs for its other uses.
+    /// Returns the ordering of an access on the side without `fence`: `SeqCst` on the machine,
+    /// `written` in a model. The access needs `written` for other pairs.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
         if cfg!(loom) { written } else { SeqCst }

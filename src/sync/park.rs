@@ -80,7 +80,7 @@ mod model {
 
         pub(crate) fn park(&self, timeout: Option<Duration>) {
             let mut has_token = self.0.has_token.lock();
-            // A timeout of `Duration::MAX` never ends. All other timeouts end at once.
+            // A timeout of `Duration::MAX` counts as none. Every other timeout ends at once.
             let timeout = timeout.filter(|it| *it < Duration::MAX);
             if timeout.is_none() {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);

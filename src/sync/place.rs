@@ -14,7 +14,7 @@
 //! # Invariants
 //!
 //! - **I1** The memory of a shared place is used only by the unsafe methods. Their callers promise
-//!   that no other thread touches the place meanwhile.
+//!   that no other thread touches the place during the call.
 //! - **I2** In a model, each use of the memory goes through loom's cell, and loom reports two uses
 //!   that race. The cell of a `Watch` holds no data.
 
@@ -72,7 +72,7 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// 1. No other thread touches the place meanwhile.
+        /// 1. No other thread touches the place during the call.
         /// 2. The caller forgets the item.
         #[inline(always)]
         pub(crate) unsafe fn put(&self, item: &T) {
@@ -85,8 +85,8 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// 1. An item was put there and was not taken.
-        /// 2. No other thread touches the place meanwhile.
+        /// 1. An item was put into the place and was not taken.
+        /// 2. No other thread touches the place during the call.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
@@ -99,8 +99,8 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// 1. An item was put there and was not taken.
-        /// 2. No other thread touches the place meanwhile.
+        /// 1. An item was put into the place and was not taken.
+        /// 2. No other thread touches the place during the call.
         #[cfg(all(feature = "std", target_has_atomic = "64"))]
         #[inline(always)]
         pub(crate) unsafe fn clear(&self) {
@@ -113,8 +113,8 @@ mod machine {
         ///
         /// # Safety
         ///
-        /// 1. An item was put there and was not taken.
-        /// 2. No other thread touches the place meanwhile.
+        /// 1. An item was put into the place and was not taken.
+        /// 2. No other thread touches the place during the call.
         #[inline(always)]
         pub(crate) unsafe fn take(&self) -> T {
             // SAFETY: by 1 the memory holds a `T` that was not taken, and by 2 no other thread
@@ -142,13 +142,13 @@ mod model {
             Watch(UnsafeCell::new(()))
         }
 
-        /// Reports a use of the memory. Other threads may use it at the same time.
+        /// Tells loom that this thread uses the memory, perhaps together with other threads.
         pub(crate) fn used(&self) {
             self.0.with(|_| ());
         }
 
-        /// Reports that this thread makes the memory or takes it back. No other thread may use it
-        /// meanwhile.
+        /// Tells loom that this thread makes the memory or takes it back. loom then reports every
+        /// use by another thread that is not ordered before or after this.
         pub(crate) fn changed(&self) {
             self.0.with_mut(|_| ());
         }

@@ -1,11 +1,11 @@
 //! Waiting without sleeping.
 //!
-//! *On the machine* a thread that found nothing may look again for some microseconds before it
+//! *On the machine* a thread that found nothing keeps looking for some microseconds before it
 //! sleeps.
 //!
-//! *In a model* such a thread sleeps at once. Looking again changes nothing that other threads see.
-//! So an execution with spinning equals an execution without spinning in which the thread arrived
-//! later.
+//! *In a model* a thread that found nothing sleeps at once. Looking again changes nothing that
+//! other threads see. So an execution with spinning equals an execution without spinning in which
+//! the thread arrived later.
 
 #[cfg(all(not(any(loom, shuttle)), not(feature = "std")))]
 pub(crate) use counted::{Patience, relax};
@@ -21,8 +21,8 @@ pub(crate) use model::{Patience, Vigil, relax};
 /// nanoseconds.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
-/// Returns `look()`, which says whether the caller should try again. In a model, returns `false`,
-/// because giving up is always correct.
+/// Returns whether the caller should try once more, as `look` decides. In a model, returns `false`
+/// without calling `look`, because giving up is always correct.
 #[inline(always)]
 pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
     cfg!(not(any(loom, shuttle))) && look()
@@ -39,8 +39,8 @@ pub(crate) fn give_way() {
 
 /// Backs off from a word that other threads are changing.
 ///
-/// Meanwhile a competitor can do a few dozen operations, and keeps the cache line. Two threads that
-/// took turns would move the line for each operation.
+/// While this thread waits, a competitor can do a few dozen operations on the cache line. If the
+/// two took turns, each operation would move the line to another core.
 pub(crate) struct Contention(u32);
 
 impl Contention {
@@ -66,7 +66,7 @@ mod counted {
     /// The most calls of `relax` in a wait without a clock. They take some microseconds.
     const RELAXATIONS: usize = 512;
 
-    /// How often a thread may still call `relax` before it should stop waiting.
+    /// The number of calls of `relax` that are left to a thread before it should stop waiting.
     pub(crate) struct Patience(usize);
 
     impl Patience {
@@ -98,7 +98,7 @@ mod machine {
     const VIGIL: Duration = Duration::from_micros(22);
     const SHORT_VIGIL: Duration = Duration::from_micros(3);
 
-    /// The time until which a thread may search for work instead of sleeping.
+    /// The time until which a thread searches for work before it sleeps.
     pub(crate) struct Vigil {
         time: Duration,
         end: Option<Instant>,
@@ -126,7 +126,7 @@ mod machine {
         }
     }
 
-    /// The time until which a thread may spin for another thread that is about to be done.
+    /// The time until which a thread spins while another thread is about to be done.
     pub(crate) struct Patience(Option<Instant>);
 
     impl Patience {

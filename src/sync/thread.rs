@@ -22,8 +22,8 @@ use core::mem;
 
 /// Returns an address on this thread's stack, near the newest frame.
 ///
-/// For targets without assembly below, this is the address of a local, which AddressSanitizer may
-/// have put elsewhere than on the stack.
+/// On targets without assembly below, returns the address of a local. AddressSanitizer might have
+/// put that local elsewhere than on the stack.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -157,11 +157,12 @@ mod machine {
         }
     }
 
-    /// Runs `body` to its end or to its panic. The panic hook has printed the message by then.
+    /// Runs `body`. Returns its result, or the payload of its panic, whose message is printed
+    /// already.
     #[inline]
     pub(crate) fn catch<R>(body: impl FnOnce() -> R) -> Result<R, Payload> {
-        // Unwind-safe: state that only `body` has is dropped with it. Other users of state that
-        // `body` shares must cope, as after the panic of a thread.
+        // Unwind-safe: state that `body` owns is dropped with it. Threads that share other state
+        // with `body` must cope with its panic, as with the panic of any thread.
         catch_unwind(AssertUnwindSafe(body))
     }
 
@@ -175,7 +176,7 @@ mod model {
     use crate::sync::checker;
     pub(crate) use crate::sync::checker::thread::{JoinHandle, current};
 
-    /// Declares a thread-local value. The checkers' macros take no constant expressions.
+    /// Declares a thread-local value. The macros of loom and shuttle take no constant expressions.
     macro_rules! per_thread {
         ($(#[$meta:meta])* static $name:ident: $type:ty = $first:expr;) => {
             $crate::sync::checker::thread_local! {

@@ -30,9 +30,9 @@ impl Common {
     }
 
     /// Takes the task off its queue's count, if the queue counts the task (I8). The caller drops
-    /// the returned guard when the task has ended. If the gate of the task takes the task off, the
-    /// queue is not idle before that drop. `has_job` says whether the task's job is still in the
-    /// queue. It is used only if `count` is `None`.
+    /// the returned guard when the task has ended. If the task's gate takes the task off, the queue
+    /// stays busy until that drop. `has_job` says whether the task's job is still in the queue.
+    /// With a `count`, `has_job` is not used.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -45,8 +45,8 @@ impl Common {
                 gate.ends(how, has_job);
                 return Some(Counted { gate, is_off: true });
             }
-            // The queue never counted the task, or the thread that takes the task's job out of the
-            // queue takes the task off.
+            // The queue did not count the task, or counts it until a thread takes the task's job
+            // out of the queue.
             (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
                 return Some(Counted { gate, is_off: false });
             }
@@ -77,8 +77,8 @@ pub(super) trait Unfinished: Send + Sync {
     /// the deadline of the task has passed.
     fn run(&self, count: Count<'_>) -> bool;
 
-    /// Runs the task. If a future is woken during its poll, the result is `Yields`, and the
-    /// reference of the caller becomes that of the next job.
+    /// Runs the task. Returns `Yields` if a future was woken during its poll: the caller then makes
+    /// the next job, which takes over the caller's reference.
     fn poll_again(&self, count: Count<'_>) -> Polled {
         if self.run(count) { Polled::Done } else { Polled::Nothing }
     }
@@ -183,20 +183,20 @@ impl AnyTask {
         self.0.run(count)
     }
 
-    /// Polls a future on behalf of its executor, and returns the future for the next job.
+    /// Polls a future on behalf of its executor. Also returns the future, for a next job.
     #[inline(always)]
     pub(crate) fn poll_again(self) -> (Polled, AnyTask) {
         (self.0.poll_again(None), self)
     }
 
-    /// Polls a future on behalf of its queue's server. `count` takes the future off the queue's
-    /// count if it ends. If it yields, the caller's reference becomes that of the next job.
+    /// Polls a future on behalf of its queue's server. If the future ends, `count` takes it off the
+    /// queue's count. After `Yields`, the next job takes over the caller's reference.
     #[inline(always)]
     pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
         self.0.poll_again(count)
     }
 
-    /// Returns whether this is a future, and has no deadline or has begun in time.
+    /// Returns whether this is a future that has no deadline, or has met it by beginning in time.
     #[inline]
     pub(crate) fn may_yield(&self) -> bool {
         self.state().may_yield()
@@ -237,10 +237,10 @@ impl AnyTask {
         self.state().hand_back();
     }
 
-    /// Marks the task as counted by this queue, and returns whether it did. The claimer of a
-    /// counted task takes the task off the count (I8). A claimer knows only the queue to which the
-    /// task was given. So a task of another executor is counted only if no other thread can claim
-    /// it, because the caller has the last reference.
+    /// Marks the task as counted by this queue, and returns whether it did. A claimer takes a
+    /// counted task off the count (I8), but knows only the executor to which the task was given. So
+    /// a task of another executor is counted only if the caller has the last reference: no other
+    /// thread can then claim it.
     pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }
@@ -253,8 +253,8 @@ impl AnyTask {
         self.state().is_counted()
     }
 
-    /// Notes that the caller has taken the task's job out of its queue. Returns whether the caller
-    /// must take the task off the count.
+    /// Notes that the caller has taken the task's job out of the queue. Returns whether the caller
+    /// must take the task off the queue's count.
     pub(crate) fn is_left(&self) -> bool {
         self.state().is_left()
     }
@@ -374,13 +374,13 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Tells the queue that a task has ended, although the queue might still count the task's job.
+    /// Tells the queue that a task has ended, and might have left a tombstone in the queue.
     fn has_left_job(&self);
 
     fn has_ended(&self);
 
-    /// Returns whether the queue already holds the maximum of tombstones that are left out of its
-    /// count. Further tombstones stay in the count.
+    /// Returns whether the queue already has its maximum of uncounted tombstones. Further
+    /// tombstones stay in the queue's count.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes

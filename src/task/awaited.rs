@@ -8,9 +8,8 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// `scoped` gives the tag `TAG` to the jobs of all scopes that are too deep for a tag of their own.
-// `are_within` takes such jobs for jobs of inner scopes, because its `depth` is less than
-// `KNOWN_SERVICES`.
+// Jobs of scopes that are too deep for a tag of their own have the tag `TAG`. Every `depth` in
+// `are_within` is less than `KNOWN_SERVICES`, so these jobs count as jobs of inner scopes.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The first field of a record on the stack of the thread that waits for a job. The job holds a
@@ -23,8 +22,8 @@ pub(crate) struct StackKind {
     pub(crate) give_back: unsafe fn(*const OnStack),
 }
 
-/// The kind of jobs that hold a pointer to a record. A static, because jobs of this kind are
-/// recognized by its address.
+/// The kind of jobs that hold a pointer to an `OnStack`. A static, so that its address identifies
+/// such jobs.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
@@ -57,9 +56,8 @@ impl Job {
     ///
     /// # Safety
     ///
-    /// 1. The record stays until the job has run or was dropped.
-    /// 2. `head` is the first field of the record, which was made for the kind in `head`. Any
-    ///    thread may run the record.
+    /// 1. The record that begins with `head` stays until the job has run or was dropped.
+    /// 2. The record was made for the kind in `head`, and any thread may run the record.
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();
@@ -68,7 +66,7 @@ impl Job {
         Job { kind: NonNull::from(&ON_STACK), capture }
     }
 
-    /// Returns whether this is the job of the record that begins with `head`.
+    /// Returns whether `on_stack` has made this job from this `head`.
     #[inline]
     pub(crate) fn is_on_stack(&self, head: *const OnStack) -> bool {
         // SAFETY: I6 — `ours` is called only for a half, whose words hold the pointer.
@@ -78,7 +76,7 @@ impl Job {
 
     /// Makes a job of a scope. `depth` is the number of *services* inside which this worker opened
     /// the scope. A service is a job that this worker took from another worker, which waits for the
-    /// job. `None` says that this thread is not a worker that opened the scope.
+    /// job. `depth` is `None` if this thread is not the worker that opened the scope.
     ///
     /// # Safety
     ///
@@ -90,7 +88,7 @@ impl Job {
         const { assert!(align_of::<F>() <= align_of::<Capture>()) };
         let tag = depth.map_or(FOREIGN, |depth| (FOREIGN + 1 + depth).min(TAG));
         let tagged = kind.wrapping_byte_add(tag).cast_mut();
-        // SAFETY: 1 — the address of a kind that is there, plus a small tag, is not null.
+        // SAFETY: 1 — the kind exists, so its address plus a small tag is not null.
         Job::of_kind(unsafe { NonNull::new_unchecked(tagged) }, f)
     }
 
@@ -120,8 +118,8 @@ impl Job {
         ptr::eq(kind, &ON_STACK) || is_scoped(kind)
     }
 
-    /// Returns whether copied words are those of a half, of a job of this scope, or of a job of an
-    /// inner scope. An inner scope was opened inside more than `depth` services.
+    /// Returns whether copied words are those of a half of a `join`, or of a job of this scope or
+    /// an inner one. An inner scope was opened inside more than `depth` *services* (see `scoped`).
     pub(crate) fn are_within(words: &MaybeUninit<Job>, scope: usize, depth: usize) -> bool {
         let kind = kind_of(words);
         let (address, tag) = (kind.addr() & !TAG, kind.addr() & TAG);

@@ -41,7 +41,7 @@ use core::{fmt, mem};
 #[derive(Clone)]
 pub struct CancelToken(Arc<Node>);
 
-/// The part of a token that its handles and its listeners' links keep alive.
+/// The part of a token that lives as long as a handle of the token or a registered listener.
 struct Node {
     /// The token's registrations, one at each parent. They keep the parents alive.
     links: Vec<CancelLink>,
@@ -148,8 +148,8 @@ impl CancelToken {
     ///
     /// # Panics
     ///
-    /// Resumes the first panic of a closure's destructor or of a waker, after all tasks and wakers
-    /// have been told. Further payloads are dropped.
+    /// Resumes the first panic of a closure's destructor or of a waker, after this call has told
+    /// all tasks and wakers of the cancellation. Drops the payloads of further panics.
     ///
     /// # Examples
     ///
@@ -162,8 +162,8 @@ impl CancelToken {
         self.0.shared.cancel(None)
     }
 
-    /// Cancels the token as [`cancel`](Self::cancel) does, and gives a reason. The first reason
-    /// stays.
+    /// Cancels the token as [`cancel`](Self::cancel) does, and gives a reason. If the token is
+    /// cancelled already, its reason, or the lack of one, stays.
     ///
     /// # Panics
     ///
@@ -300,7 +300,7 @@ impl Listener {
         }
     }
 
-    /// Cancels the task or wakes the waker: `TokenState::cancel` passes no other listener. The
+    /// Cancels a task or wakes a waker. `TokenState::cancel` calls this on no other listener. The
     /// caller holds no lock, because a waker might be user code, or take locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {

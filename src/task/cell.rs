@@ -89,8 +89,8 @@ impl<T> TaskCore<T> {
             },
             Ok(value) => {
                 let _counted = self.count(count, Ended::Returned, true);
-                // The membership ends after the task has left the count of its queue, and before
-                // the handle is told.
+                // In this order, when a wait for the group ends, the queue no longer counts the
+                // task. When a wait for the handle ends, the group no longer does.
                 drop(member.map(Membership::returned));
                 self.finish(Ok(value));
             }
@@ -131,14 +131,14 @@ impl<T> TaskCore<T> {
     ///
     /// Resumes the panic of the closure if there is no handle to take it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
-        // SAFETY: I1 — only the claimer of the task calls this. The result is forgotten in the next
-        // line.
+        // SAFETY: I1 — only the claimer of the task calls this. The next line forgets `result`,
+        // which would otherwise be dropped twice.
         unsafe { self.result.put(&result) };
         mem::forget(result);
         let finished = self.state.finish();
         if finished.is_waited_for {
-            // SAFETY: I3 — `finish` saw `WAITED_FOR` as it set `DONE`, so there is a waker, which
-            // is now the claimer's.
+            // SAFETY: I3 — `WAITED_FOR` was set when `finish` set `DONE`, so there is a waker, and
+            // this claimer owns it.
             unsafe { self.waker.take() }.wake();
         }
         if !finished.is_held {

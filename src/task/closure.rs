@@ -42,7 +42,8 @@ where
     let core = TaskCore::new(State::queued(deadline.is_some()), home, limited, deadline);
     let cell = Box::leak(Box::new(Cell { core, closure: Place::empty() }));
     let closure = (f, member);
-    // SAFETY: I1 — no other thread has the cell, and `closure` is forgotten in the next line.
+    // SAFETY: I1 — no other thread has the cell. The next line forgets `closure`, which has moved
+    // into the cell.
     unsafe { cell.closure.put(&closure) };
     mem::forget(closure);
     let cell = NonNull::from(cell);
@@ -79,8 +80,8 @@ where
     }
 
     unsafe fn run_claimed(&self, count: Count<'_>) {
-        // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
-        // takes it.
+        // SAFETY: I1 — the caller has claimed the closure, so this call alone takes it, and no
+        // earlier call has.
         let (f, member) = unsafe { self.closure.take() };
         let group = Membership::group_of(member.as_ref());
         let result = current::during(self.core.home, &self.core.state, group, || thread::catch(f));
@@ -88,8 +89,8 @@ where
     }
 
     unsafe fn cancel_claimed(&self, cause: Cause, count: Count<'_>) {
-        // SAFETY: I1 — the caller has claimed the closure, so it is there, and this call alone
-        // takes it.
+        // SAFETY: I1 — the caller has claimed the closure, so this call alone takes it, and no
+        // earlier call has.
         let (f, member) = unsafe { self.closure.take() };
         let mut f = Some(f);
         cancel(
@@ -118,8 +119,8 @@ fn cancel(
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
     let group = Membership::group_of(member.as_ref());
-    // As a member, so that a waker or a destructor that waits for the group gets an error. Caught
-    // separately, because both can panic. Two panics at once would end the process.
+    // As a member, so that a waker or a destructor that waits for the group gets an error. Both can
+    // panic, and two panics at once would end the process. So each is caught by itself.
     let told = thread::catch(|| {
         let finish = || finish(JoinError::dropped(cause));
         match &member {
@@ -162,8 +163,8 @@ impl TaskGroup {
     /// Returns a handle to this group with a context. Each job that the handle [makes](Self::job)
     /// carries the context.
     ///
-    /// But a task that joins the group by a [builder](crate::executor::TaskBuilder::group) has the
-    /// context of its executor.
+    /// A task that joins the group by a [builder](crate::executor::TaskBuilder::group) carries the
+    /// builder's context instead.
     ///
     /// # Examples
     ///
@@ -208,8 +209,8 @@ impl TaskGroup {
     /// group.wait().unwrap();
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
-        // A task rather than a bare job, so that it leaves the count of its queue before it leaves
-        // the group.
+        // A task, unlike a bare job, leaves its queue's count before it leaves the group. So after
+        // a wait for the group, the queue no longer counts it.
         let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,

@@ -172,7 +172,8 @@ impl Flow {
     }
 }
 
-// By the contract of `ContextFlow`, `enter` restores the state of the thread even after a panic.
+// By the contract of `ContextFlow`, `enter` restores the thread's state even after a panic. So a
+// caught panic leaves that state whole.
 impl UnwindSafe for Flow {}
 impl RefUnwindSafe for Flow {}
 

@@ -23,7 +23,7 @@ fn innermost() -> *const Frame {
 
 /// Returns a copy of the innermost frame of this thread.
 fn now() -> Frame {
-    // SAFETY: I5 — `CURRENT` points to a frame only while that frame is there.
+    // SAFETY: I5 — `CURRENT` points to a frame only while that frame exists.
     unsafe { innermost().as_ref() }.copied().unwrap_or(NOTHING)
 }
 
@@ -43,9 +43,8 @@ fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Fram
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of no executor, or of the executor of the innermost frame, is a part of that frame,
-    // and so has its stop flag. But the jobs of a guest are no part of the task in which the guest
-    // runs.
+    // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But a
+    // guest's jobs do not: they are no part of the task inside which the guest runs.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
@@ -74,8 +73,8 @@ pub(crate) fn strangers() -> usize {
     STRANGERS.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Runs `f`, a stranger or a drop of jobs, as a worker of this executor would. `f` is no part of
-/// the task that this thread already runs.
+/// Runs `f` as a worker of this executor would, and not as a part of the task that this thread
+/// already runs. `f` drops jobs, or runs a *stranger*: a job for which no outer frame waits.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     let (outer, strangers) = (innermost(), strangers());
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
@@ -160,7 +159,7 @@ pub(crate) fn leave() {
     let _ = CURRENT.try_with(|it| it.set(ptr::null()));
 }
 
-/// Runs `f` as a server of a queue, on the threads of another executor.
+/// Runs `f`, which runs tasks of the queue `home` on a thread of the executor `base`.
 pub(crate) fn as_server<R>(
     home: Option<ExecutorId>,
     base: Option<ExecutorId>,
@@ -174,13 +173,14 @@ pub(crate) fn as_server<R>(
     enter(frame, f)
 }
 
-/// The frames of a thread that is about to wait. The tasks for which it waits refer to them.
+/// A pointer to the innermost frame of a thread that is about to wait. The jobs for which the
+/// thread waits run with this pointer in their frames.
 pub(crate) struct Waiter(*const Frame);
 
 // SAFETY: I5 — the frame stays unchanged until the wait is over, and other threads forget the
 // pointer before that.
 unsafe impl Send for Waiter {}
-// SAFETY: I5 — other threads only read the frame, which does not change meanwhile.
+// SAFETY: I5 — other threads only read the frame, which does not change during the wait.
 unsafe impl Sync for Waiter {}
 
 impl Waiter {
@@ -201,7 +201,7 @@ impl Waiter {
     pub(crate) fn run_part<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = now();
         let (ticket, waiter, group) = (None, self.0, ptr::null());
-        // SAFETY: I5 — the wait is not over, so the frame is there.
+        // SAFETY: I5 — the wait is not over, so the frame exists.
         let state = unsafe { (*waiter).state };
         enter(Frame { state, ticket, waiter, group, outer: &raw const outer, ..outer }, f)
     }
@@ -212,11 +212,11 @@ pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
         // The frame of a queue's server has a stop flag, and no task. A frame with a waiter or a
-        // group is only a part of an outer frame.
+        // group is only a part of an outer frame, and does not count.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null();
-        // The frame of a server can have copies, all with the same outer frame. So each outer frame
-        // counts once.
+        // This loop can meet a server's frame and copies of it, all with the same outer frame. So
+        // each outer frame counts once.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {
             places.push(frame.outer);
         }
@@ -242,7 +242,7 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
             if is_it(frame) {
                 return true;
             }
-            // SAFETY: I5 — `waiter` is a frame of a thread that waits for this frame, so it stays.
+            // SAFETY: I5 — the thread of `waiter` waits for this frame's job, so its frame stays.
             if let Some(waiter) = unsafe { frame.waiter.as_ref() } {
                 if seen.insert(frame.waiter) {
                     next.push(*waiter);
@@ -284,7 +284,7 @@ pub(crate) fn is_aside() -> bool {
 }
 
 fn each_ticket(act: impl Fn(&dyn Ticket)) {
-    // SAFETY: I5 — the frame is still there, and is removed before its ticket.
+    // SAFETY: I5 — these frames are not removed yet, and each is removed before its ticket.
     frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
 }
 
@@ -322,7 +322,7 @@ pub(crate) fn is_within(home: Option<ExecutorId>) -> bool {
 
 /// Returns whether this thread's innermost frame is that of the task, or of a part of it.
 pub(super) fn is_in(state: &State) -> bool {
-    // SAFETY: I5 — `CURRENT` points to a frame only while that frame is there.
+    // SAFETY: I5 — `CURRENT` points to a frame only while that frame exists.
     unsafe { innermost().as_ref() }.is_some_and(|frame| ptr::eq(frame.state, state))
 }
 
@@ -370,9 +370,9 @@ fn frames() -> impl Iterator<Item = Frame> {
 pub fn is_cancelled() -> bool {
     let frame = now();
     // SAFETY: I5 — if there is a task, this thread runs it, or runs a fork for which the task
-    // waits. So the task's state is there.
+    // waits. So the task's state exists.
     let state = unsafe { frame.state.as_ref() };
-    // SAFETY: I5 — if there is a queue, this thread serves it, so the queue's flag is there.
+    // SAFETY: I5 — if there is a queue, this thread serves it, so the queue's flag exists.
     let stop = unsafe { frame.stop.as_ref() };
     // Relaxed: the answer orders no other access of the task.
     state.is_some_and(State::is_asked) || stop.is_some_and(|it| it.load(Relaxed))

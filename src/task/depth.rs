@@ -1,7 +1,7 @@
 //! Limits how deep tasks nest on a stack. A task can run inside another task that waits for it.
 //!
-//! The outermost wait that runs a task inside it begins a *measure*. The tasks inside may use half
-//! of the stack that is left there. A wait on another stack of the same thread, such as a
+//! The outermost wait that runs a task begins a *measure*: the tasks inside this wait may use half
+//! of the stack that is then left. A wait on another stack of the same thread, such as a
 //! coroutine's, begins a measure of its own.
 
 use crate::sync::thread::{Finally, per_thread, stack_bounds, stack_pointer};
@@ -72,8 +72,8 @@ fn stack() -> Option<Range<usize>> {
     Some(low..high)
 }
 
-/// Runs `f`, which runs a task inside the task that waits for it. Begins a measure, unless a
-/// measure of this stack has begun.
+/// Runs `f`, which runs a task inside a wait for it. If no measure of this stack (see the module)
+/// has begun, begins one.
 pub(crate) fn inside<R>(f: impl FnOnce() -> R) -> R {
     let here = stack_pointer();
     let begin = |it: &Cell<Option<Measure>>| match it.get() {

@@ -12,8 +12,9 @@ impl End {
     /// Returns the token, and cancels it if `has_ended` returns `true`. `reason` says why the
     /// executor has ended.
     ///
-    /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. `has_ended` is called
-    /// under the lock. So if it returns `false`, a later call of `tell` finds the token.
+    /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. This function calls
+    /// `has_ended` under the lock that `tell` takes. So if `has_ended` returns `false`, a later
+    /// call of `tell` finds and cancels the token.
     pub(crate) fn token(
         &self,
         has_ended: impl FnOnce() -> bool,

@@ -1,5 +1,5 @@
-//! How a future is known to its executor and to its token. Nothing here depends on the type of the
-//! future, so a program compiles this once.
+//! The registrations of a future: at its executor, and at its cancellation token. Nothing here
+//! depends on the type of the future, so a program compiles this once.
 
 use super::any::{AnyTask, Common, Count, Counted, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
@@ -85,11 +85,13 @@ impl Enrollment {
         Ok(())
     }
 
-    /// Puts the future on the roll. If the roll is closed, returns the cause.
+    /// Puts the future on the roll (`Living`). If the executor has closed the roll, returns the
+    /// cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: the claim of the future passes the index on. Before this store, only the thread
-        // that closes the roll can claim the future, and that thread needs no index.
+        // Relaxed: a thread loads the index only after a claim of the future, which comes after
+        // this store. Only the thread that closes the roll (`Living`) can claim the future earlier,
+        // and it needs no index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -106,8 +108,8 @@ impl Enrollment {
         }
     }
 
-    /// Cancels the future if its executor drops its jobs. Called after each submission, because the
-    /// job may have come after the executor had dropped the others.
+    /// Cancels the future if its executor has begun to drop its jobs. Called after each submission,
+    /// because the submitted job might have come too late to be dropped.
     fn end_if_over(&self, this: &(dyn Unfinished + 'static)) {
         if let Some(cause) = self.polling.is_over() {
             any(this).cancel(cause);
@@ -115,7 +117,7 @@ impl Enrollment {
     }
 
     /// Lets a future rest after a poll that has left it pending. Returns whether the future was
-    /// woken during the poll, or the cause for which it must end.
+    /// woken during the poll. The error is the cause for which it must end.
     pub(super) fn rest(
         &self,
         this: &(dyn Unfinished + 'static),

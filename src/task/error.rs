@@ -92,8 +92,9 @@ pub enum Reason {
     Closed,
     /// The executor is at its capacity, or has no thread to run the job. It might have room later.
     Full,
-    /// The queue would wait for itself: the executor of its scheduler has passed a job of that
-    /// scheduler to one of the scheduler's own queues.
+    /// The executor would wait for itself. A queue returns this if its scheduler's executor passed
+    /// a job that serves the queues to that queue. A [broadcast](crate::ThreadPool::broadcast)
+    /// returns it on a thread of the same pool.
     WouldDeadlock,
     /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns
     /// `None`.

@@ -19,12 +19,12 @@ pub(super) struct Frame {
     /// The thread's ticket for serving a scheduler, or its place in a pool. `None` if it has
     /// neither.
     pub(super) ticket: Option<*const dyn Ticket>,
-    /// Whether the thread is a guest: a worker only during one call, perhaps inside another
-    /// executor's task.
+    /// Whether the thread is a *guest*: a worker for the time of one call, perhaps inside a task of
+    /// another executor.
     pub(super) is_guest: bool,
     /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),
-    /// The innermost frame of a thread that waits for this frame, or null.
+    /// The innermost frame of the thread that waits for this frame's job. Null if no thread does.
     pub(super) waiter: *const Frame,
     /// The innermost frame of this thread when this frame began.
     pub(super) outer: *const Frame,

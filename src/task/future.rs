@@ -1,6 +1,6 @@
-//! Futures as tasks: a wake-up makes a job that polls the future, unless the future has one. The
-//! task's word tells which thread may poll or drop the future (I9). The executor takes the jobs
-//! through `Polling`.
+//! Futures as tasks: a wake-up makes a job that polls the future, unless there is such a job
+//! already. The task's word tells which thread may poll or drop the future (I9). The executor takes
+//! the jobs through `Polling`.
 
 use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
 use super::cancel::CancelToken;
@@ -73,7 +73,8 @@ impl NewFuture<'_> {
         let polled = member.as_ref().zip(cell.core.limited.as_ref());
         let _polled = polled.map(|(member, gate)| member.group.is_polled_at(gate));
         let body = Body { future, context, member, _polled };
-        // SAFETY: I9 — no other thread has the cell, and `body` is forgotten in the next line.
+        // SAFETY: I9 — no other thread has the cell. The next line forgets `body`, which has moved
+        // into the cell.
         unsafe { cell.body.put(&body) };
         mem::forget(body);
         let pointer = NonNull::from(Box::leak(Box::new(cell)));
@@ -177,12 +178,12 @@ where
                     Ok(is_woken) => return is_woken,
                     Err(cause) => cause,
                 };
-                // SAFETY: I9 — by 1 the caller has the claim, which was not given back.
+                // SAFETY: I9 — by 1 this call has the claim, and has not given it back.
                 unsafe { self.end(cause, count, true) };
                 return false;
             }
         };
-        // SAFETY: I9 — by 1 the caller has the claim, which was not given back.
+        // SAFETY: I9 — by 1 this call has the claim, and has not given it back.
         let (member, dropped) = unsafe { self.drop_body() };
         // A panic of the destructor is dropped: the poll is over, and its result stays.
         let _ = dropped.map_err(thread::forget_if_it_panics);
@@ -202,8 +203,8 @@ where
     }
 
     /// Stores the result, unless it was dropped, and tells the handle. Then calls
-    /// [`Polling::ended`] if `is_out`, which `Enrollment::leave` has returned. If any of these
-    /// panics, returns the payload of the first panic.
+    /// [`Polling::ended`], if `is_out`, a result of `Enrollment::leave`, is set. Returns the
+    /// payload of the first panic in these calls.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,
@@ -296,7 +297,8 @@ where
             // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
-        // A future that ended while it was being linked to its token is still linked.
+        // A future that ended while it was being linked to its token still has the link, which must
+        // go before the future is freed (I4).
         self.enrollment.unlink();
     }
 }

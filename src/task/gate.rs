@@ -49,7 +49,7 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
     let _ = OWN.try_with(|it| it.set(own.map(ptr::from_ref)));
 }
 
-/// Returns this thread's own queue. The caller must not keep the reference beyond its own call.
+/// Returns this thread's own queue. The caller must drop the reference before it returns.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
     // SAFETY: I5 — if `with_own` has set the pointer, the queue is further up the stack, and
@@ -206,8 +206,8 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
 /// needs a place of this gate and of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     iter::successors(Some(limited.clone()), |it| it.0.below()).any(|it| {
-        // After the limit was lowered, more threads than places may serve the queue. One that does
-        // not wait for this thread can still poll.
+        // After the limit was lowered, more threads than `places` can serve the queue. If one of
+        // them does not wait for this thread, it can still poll the future.
         is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()
     })
 }
@@ -222,8 +222,8 @@ impl PollGates {
         gate.1 += 1;
     }
 
-    /// Takes one future of this gate off. The caller keeps `limited`, so that this call, under the
-    /// lock of the group, drops no gate: such a drop could free a scheduler.
+    /// Notes that a future of this gate has ended. The caller holds the group's lock, and must keep
+    /// `limited`: a drop of the gate's last reference under that lock could free a scheduler.
     pub(super) fn remove(&mut self, limited: &Limited) {
         if let Entry::Occupied(mut gate) = self.0.entry(limited.0.home()) {
             gate.get_mut().1 -= 1;

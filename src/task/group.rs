@@ -144,8 +144,8 @@ impl TaskGroup {
     /// Blocks until the tasks have ended, for at most `time`. Unlike [`wait`](Self::wait), runs
     /// none of them.
     ///
-    /// Returns `None` if tasks are left after `time`. That is always so on a thread that runs a
-    /// member.
+    /// Returns `None` if tasks are left after `time`. On a thread that runs a task of the group,
+    /// that is always so, because that task cannot end meanwhile.
     ///
     /// # Examples
     ///
@@ -209,8 +209,8 @@ impl Group {
         if left == 0 {
             self.0.ends.notify_all();
         }
-        // A listed task that has not begun is pending. So if more than `2 * left` tasks are listed,
-        // most of them have begun.
+        // Each listed task that has not begun is one of the `left` pending tasks. So if more than
+        // `2 * left` tasks are listed, most have begun, and a sweep is worth its time.
         if self.0.listed.load(Relaxed) > 2 * left {
             self.sweep();
         }
@@ -227,8 +227,8 @@ impl Group {
         self.0.ends.notify_all();
     }
 
-    /// Notes that a member is a future, which is polled in places of this gate. Dropping the result
-    /// removes the note.
+    /// Notes that a member is a future, which needs a place of this gate to be polled. Dropping the
+    /// returned value removes the note.
     pub(super) fn is_polled_at(&self, limited: &Limited) -> PolledAt {
         self.0.rest.lock().polled.add(limited);
         self.0.ends.notify_all();
@@ -280,8 +280,8 @@ impl Group {
         let rest = self.0.rest.lock();
         rest.polled.iter().any(gate::is_hopeless_to_poll)
             || rest.waiting.values().any(|tasks| {
-                // Checked before the gate, because a task that this thread may run at once might
-                // have come since the last look.
+                // After `next_here` found nothing, a task might have come that this thread may run
+                // at once. The wait is then not hopeless.
                 !may_run_here(tasks)
                     && limit(tasks).is_some_and(gate::is_hopeless)
                     && !tasks.iter().all(AnyTask::is_claimed)
@@ -330,8 +330,8 @@ impl Group {
         gone.into_iter().flatten().for_each(|task| _ = thread::completes(|| drop(task)));
     }
 
-    /// Waits until nothing is pending, and runs no task meanwhile. Returns `false` if the deadline
-    /// comes first.
+    /// Waits until every task of the group has ended, and runs none of them. Returns `false` if the
+    /// deadline comes first.
     fn sleep(&self, deadline: Option<Instant>) -> bool {
         Bed::hesitate(|| self.is_done());
         Bed::with(|park| {

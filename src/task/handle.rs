@@ -34,11 +34,11 @@ use core::time::Duration;
 /// `max_parallel(1)`, it first runs the queued tasks in front of the task, since these must end
 /// before the task begins. So waiting adds no dependency between tasks.
 ///
-/// If the task already runs elsewhere, the thread sleeps. Meanwhile another thread takes the
-/// sleeper's place in its [pool](crate::ThreadPool) if there is other work, up to
-/// [`max_threads`](crate::pool::Builder::max_threads). Another thread may also take its place in
-/// the scheduler whose queue it serves. A thread that waits for a future does not poll it. Inside a
-/// future, `.await` a handle instead of joining it.
+/// If another thread already runs the task, the waiting thread sleeps. Meanwhile a third thread
+/// takes the sleeper's place in its [pool](crate::ThreadPool) if there is other work, up to
+/// [`max_threads`](crate::pool::Builder::max_threads). If the sleeper serves a queue of a
+/// scheduler, another thread can serve in its place. A thread that waits for a future does not poll
+/// it. Inside a future, `.await` a handle instead of joining it.
 ///
 /// # Examples
 ///
@@ -52,8 +52,7 @@ use core::time::Duration;
 pub struct JoinHandle<T> {
     /// `None` once the result has been taken.
     task: Option<Reference<dyn Task<T>>>,
-    /// Whether this handle has left a waker in the task. The handle owns the waker until the task
-    /// is done (I3).
+    /// Whether this handle has left a waker in the task, and has not taken it back (I3).
     waits: bool,
     cancels: bool,
 }
@@ -101,8 +100,8 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// Waits as [`join`](Self::join) does, but cancels the task if the wait could not end. When
-    /// this returns, the task has ended, or it never runs.
+    /// Waits as [`join`](Self::join) does, but cancels the task if the wait would be a deadlock.
+    /// When this returns, the task has ended, or will never run.
     pub(crate) fn join_or_cancel(mut self) -> Result<T, JoinError> {
         if let Err(error) = self.come_to_end() {
             if self.cancel() == Cancel::Dequeued {
@@ -113,7 +112,7 @@ impl<T> JoinHandle<T> {
         Ok(self.take())?
     }
 
-    /// Waits until the task is done. Returns an error if the wait would not end.
+    /// Waits until the task is done. Returns an error if the wait would be a deadlock.
     fn come_to_end(&mut self) -> Result<(), JoinError> {
         if !self.is_finished() {
             if current::runs(&self.core().state) || gate::is_too_deep(&self.any()) {
@@ -295,21 +294,22 @@ impl<T> JoinHandle<T> {
             return false;
         }
         let core = self.core();
-        // SAFETY: I3 — `WAITED_FOR` is not set, so `core.waker` is the handle's. The waker is
-        // forgotten in the next line.
+        // SAFETY: I3 — `WAITED_FOR` is not set, so `core.waker` is the handle's. The next line
+        // forgets `waker`, which has moved there.
         unsafe { core.waker.put(&waker) };
         mem::forget(waker);
         if core.state.wait() {
             self.waits = true;
             return true;
         }
-        // SAFETY: I3 — `DONE` was set before `WAITED_FOR`, so the waker is still the handle's.
+        // SAFETY: I3 — the claimer set `DONE` before `wait` set `WAITED_FOR`, so the handle still
+        // owns the waker.
         drop(unsafe { core.waker.take() });
         false
     }
 
-    /// Takes back the waker that this handle has left, if any. Returns `false` if the task is done
-    /// already: the waker is then the claimer's (I3).
+    /// Takes back the waker that this handle has left in the task, if any. Returns `false` if the
+    /// task is done already: the claimer then owns the waker (I3).
     fn stop_waiting(&mut self) -> bool {
         if !mem::take(&mut self.waits) {
             return true;
@@ -365,7 +365,7 @@ impl<T> Drop for JoinHandle<T> {
         if !self.waits && !self.cancels {
             return self.let_go();
         }
-        // Each step is taken although the destructor of the waker or of the closure panics.
+        // Each step runs even if the destructor of the waker or closure panics in an earlier step.
         let stopped = thread::catch(|| _ = self.stop_waiting());
         let cancelled = thread::catch(|| _ = self.cancels.then(|| self.cancel()));
         let left = thread::catch(|| self.let_go());

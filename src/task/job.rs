@@ -133,8 +133,8 @@ impl Job {
     /// Runs the closure, and returns whether there was something to run.
     ///
     /// A tombstone has nothing to run: its task was cancelled, or a thread that waited for the task
-    /// has run it. An expired task has nothing to run either. Schedulers that count turns do not
-    /// count tombstones.
+    /// has run it. Schedulers that count turns do not count tombstones. An expired task has nothing
+    /// to run either.
     ///
     /// # Panics
     ///
@@ -153,7 +153,7 @@ impl Job {
     pub fn try_run(self) -> bool {
         let mut this = ManuallyDrop::new(self);
         let kind = this.kind();
-        // SAFETY: I6 — the kind is there until the job has run, and the job has not run yet.
+        // SAFETY: I6 — the kind exists until the job has run, and the job has not run yet.
         let run = unsafe { (*kind).run };
         // SAFETY: I6 — the job is forgotten, so its words are used once.
         unsafe { run(&mut this.capture, kind) }
@@ -222,7 +222,7 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         let kind = self.kind();
-        // SAFETY: I6 — the kind is there until the job has run or was dropped, and this is the
+        // SAFETY: I6 — the kind exists until the job has run or was dropped, and this is the
         // drop.
         let drop = unsafe { (*kind).drop };
         // SAFETY: I6 — the job has not run, or it would not be dropped.

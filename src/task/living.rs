@@ -1,7 +1,7 @@
-//! The futures that end with their executor: a list under a lock, the *roll*. A future adds itself
-//! before it first sleeps. If the executor does not drop its jobs when it ends, a future adds
-//! itself at its start instead. A future removes itself when it ends. The end of the executor
-//! closes the roll.
+//! The *roll*: a list, under a lock, of the futures that end with their executor. The executor's
+//! end cancels these futures, and closes the roll. A future adds itself before it first sleeps, and
+//! removes itself when it ends. If the executor does not drop its jobs at its end, a future adds
+//! itself when it is spawned.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;
@@ -13,9 +13,9 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The roll of an executor. It also has futures that no waker refers to.
+/// The roll of an executor: the futures that end with it, with or without a waker.
 ///
-/// The roll keeps no future alive: the last waker, job or handle frees a future.
+/// The roll keeps no future alive: a future is freed with its last waker, job or handle.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
@@ -30,8 +30,8 @@ enum Roll {
 /// (I4).
 pub(super) struct WeakTask(pub(super) NonNull<dyn Unfinished>);
 
-// SAFETY: I4 — the pointer is used only under the lock of its list, where the task is there. The
-// task is `Sync`.
+// SAFETY: I4 — the pointer is used only under the lock of its list, and leaves the list before the
+// task is freed. The task is `Sync`.
 unsafe impl Send for WeakTask {}
 
 impl Default for Roll {
@@ -72,7 +72,7 @@ impl Living {
         drop(roll);
         for task in tasks {
             let cancelled = thread::catch(|| task.cancel(cause.clone()));
-            // Only the end of a future can panic, so a panic counts as an ended future.
+            // `cancel` panics only if it ends the future, so a panic counts as an ended future.
             ended += usize::from(!matches!(cancelled, Ok(Cancel::Requested | Cancel::Finished)));
             if let Err(payload) = cancelled {
                 panicked(payload);

@@ -49,14 +49,14 @@ impl Membership {
     /// Gives the group the payload of a panic. The returned error says only that there was a panic.
     pub(super) fn panicked(mut self, error: JoinError) -> JoinError {
         self.is_settled = true;
-        // As a member: if a destructor of a dropped payload waits for the group, that wait gets an
-        // error.
+        // `note` might drop a payload whose destructor waits for the group. Within `as_member`,
+        // that wait gets an error instead of hanging.
         current::as_member(self.group(), || self.group.note(error));
         JoinError::panic_in_group()
     }
 
-    /// Notes that the task does not run. With `None`, the executor refused the task, which
-    /// therefore never belonged to the group.
+    /// Notes that the task was dropped before its end. `None` says that the caller got a refused
+    /// task back, so that the group gets no error.
     pub(super) fn cancelled(mut self, error: Option<JoinError>) -> Self {
         self.is_settled = true;
         if let Some(error) = error {

@@ -7,21 +7,21 @@ use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;
 
-/// An executor as its futures see it. Futures do not keep a pool or a queue open, but
-/// `Futures::over` keeps its executor alive.
+/// The services that an executor offers to its futures. Futures of a pool or a queue do not keep it
+/// open, but futures of `Futures::over` keep their executor alive.
 pub(crate) trait Polling: Send + Sync {
     /// Returns the roll: the list of futures that end with the executor.
     fn living(&self) -> &Living;
 
-    /// Returns whether the executor, once it has ended the futures in `living`, drops all present
-    /// and later jobs. If so, a future that has a job need not be in `living`, because the drop of
+    /// Returns whether the executor, at its end, drops all queued and later jobs after it has ended
+    /// the futures in `living`. If so, a future that has a job need not be in `living`: the drop of
     /// the job ends the future.
     fn drops_jobs(&self) -> bool {
         false
     }
 
-    /// Returns the cause if the executor drops its jobs. A submitter asks after its submission,
-    /// since its job might have come after the executor dropped the others.
+    /// Returns the cause if the executor has begun to drop its jobs. A submitter asks after its
+    /// submission, because its job might have come too late to be dropped.
     fn is_over(&self) -> Option<Cause> {
         None
     }
@@ -41,8 +41,8 @@ pub(crate) trait Polling: Send + Sync {
     /// being polled, so the job goes behind the jobs that already wait.
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)>;
 
-    /// Notes that a future is about to end. Returns whether its first job was still kept for later.
-    /// If so, the executor forgets that job, and `ended` is not called.
+    /// Notes that a future is about to end. Returns whether the executor still kept the future's
+    /// first job for later. If so, the executor forgets that job, and `ended` is not called.
     fn forget(&self, _number: u64) -> bool {
         false
     }

@@ -16,8 +16,8 @@ const WAITED_FOR: u64 = 1 << 3;
 const HELD: u64 = 1 << 4;
 /// The task's queue counts the task until it ends. The claimer takes it off the count (I8).
 const COUNTED: u64 = 1 << 5;
-/// The claimer has left the task in the count. The thread that takes the task's job out of the
-/// queue takes the task off (I8).
+/// The claimer has left the task in its queue's count. The thread that takes the task's job out of
+/// the queue takes the task off the count (I8).
 const LEFT: u64 = 1 << 6;
 /// A thread has taken the task's job out of the queue.
 const POPPED: u64 = 1 << 7;
@@ -101,8 +101,8 @@ pub(super) struct Finished {
     pub(super) is_waited_for: bool,
 }
 
-// Relaxed, where a site gives no reason: only the bit itself matters. No thread relies on it for
-// data that changes after the task is made.
+// Relaxed, where a site gives no reason: the site needs only the bit. No thread relies on the bit
+// to see data that changes after the task is made.
 impl State {
     /// Returns the word of a queued closure, which has a job and a handle.
     pub(super) fn queued(has_deadline: bool) -> Self {
@@ -122,7 +122,8 @@ impl State {
 
     /// Notes that the future gets no job, because it ends before its first poll.
     pub(super) fn have_no_job(&self) {
-        // Relaxed: apart from the caller, only a thread that closes the roll can know the future.
+        // Relaxed: apart from the caller, only a thread that closes the roll (`Living`) can know
+        // the future.
         self.0.fetch_and(!HAS_JOB, Relaxed);
     }
 
@@ -211,7 +212,8 @@ impl State {
         self.0.load(Relaxed) & HAS_JOB != 0 // Relaxed: the caller's claim is in the same word
     }
 
-    /// Claims the closure. Of all calls of this and of [`ask`](Self::ask), only one succeeds.
+    /// Claims the task. If several threads call this or [`ask`](Self::ask), only one gets the
+    /// claim.
     #[inline]
     pub(super) fn claim(&self) -> bool {
         // Relaxed: the closure was stored before the caller got its reference to the task.
@@ -223,9 +225,9 @@ impl State {
     }
 
     /// Marks the task as counted, and returns whether it did. Does nothing if a thread has claimed
-    /// the task. `others_know` says whether every claimer would take the task off the count. If
-    /// not, also does nothing while another reference exists, by which a thread could claim the
-    /// task. Called once.
+    /// the task. `others_know` says that every claimer takes the task off the count. Without it,
+    /// also does nothing if there is another reference, because its thread could claim the task.
+    /// Called once.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);
@@ -329,8 +331,8 @@ impl State {
     }
 }
 
-/// Whether a part of the current poll has woken the future. A note needs no read-modify-write,
-/// unlike `State::wake`, because the poll ends after all its parts (I9).
+/// Whether a part of the current poll has woken the future. Unlike `State::wake`, such a note needs
+/// no read-modify-write, because the poll ends after all its parts (I9).
 pub(super) struct OwnWake(AtomicBool);
 
 impl OwnWake {
@@ -342,7 +344,7 @@ impl OwnWake {
         self.0.store(true, Relaxed); // Relaxed: the end of the part orders it
     }
 
-    /// Returns whether a part of the poll has woken the future, and clears the note. The claimer
+    /// Returns whether a part of the poll has noted a wake-up, and clears that note. The claimer
     /// calls this at the end of a poll.
     pub(super) fn take(&self) -> bool {
         let is_noted = self.0.load(Relaxed); // Relaxed: the end of the part orders it

@@ -39,7 +39,8 @@ impl<W: Wakes> WakerTable<W> {
     }
 
     unsafe fn wake(data: *const ()) {
-        // SAFETY: I4 — the waker keeps the task, and is not dropped before the next line.
+        // SAFETY: I4 — the waker's reference keeps the task until the next statement drops the
+        // waker.
         unsafe { Self::of(data) }.wake();
         // SAFETY: I4 — the reference of the waker is still counted, and the waker is not used
         // afterwards.
@@ -52,7 +53,8 @@ impl<W: Wakes> WakerTable<W> {
     }
 
     unsafe fn drop(data: *const ()) {
-        // SAFETY: I4 — the waker keeps the task until its reference goes in the next line.
+        // SAFETY: I4 — the waker's reference keeps the task until the next statement drops that
+        // reference.
         let task = unsafe { Self::of(data) };
         drop(AnyTask(Reference(NonNull::from(task as &dyn Unfinished))));
     }

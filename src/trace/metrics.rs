@@ -4,8 +4,8 @@
 //! before the exporter is read, or at intervals. Gauges are set, and counters are set to their
 //! absolute value. A metric in seconds is a gauge, because the facade's counters are integers.
 //!
-//! A program must not publish two schedulers or two pools, because their metrics have the same
-//! names.
+//! A program must not publish the metrics of two schedulers, or of two pools, because these have
+//! the same names.
 //!
 //! # Examples
 //!

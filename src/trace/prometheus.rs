@@ -5,7 +5,8 @@
 //! A text is made from a report or from metrics that the caller has taken, so making it does not
 //! touch the scheduler.
 //!
-//! A page must not have two schedulers or two pools, because their metrics have the same names.
+//! A page must not show the metrics of two schedulers, or of two pools, because these have the same
+//! names.
 //!
 //! # Examples
 //!

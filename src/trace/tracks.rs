@@ -62,14 +62,14 @@ struct Side {
 }
 
 pub(super) struct Mine {
-    /// The timeline of this track, only for comparison. Another timeline can get the same address
-    /// only after `is_over` was set here.
+    /// The address of this track's timeline, only to compare it. Another timeline can get the same
+    /// address only after `is_over` was set in `side`.
     timeline: *const Tracks,
     pub(super) number: u32,
     pub(super) asleep_since: Cell<Option<u64>>,
     slices: Worker<Event>,
-    /// The last field, so dropped last: a thread that finds this dropped finds all slices in the
-    /// deque.
+    /// The last field, so it is dropped last. When `sweep` finds this reference dropped, all slices
+    /// of the thread are in the deque.
     side: Unwatched<Side>,
 }
 
@@ -91,8 +91,8 @@ impl Mine {
     }
 }
 
-/// Calls `f` with this thread's track of a timeline. Returns `None` if the thread's storage is
-/// gone.
+/// Calls `f` with this thread's track of a timeline. Returns `None` if the thread's thread-local
+/// storage is gone.
 pub(super) fn of_this_thread<R>(tracks: &Tracks, f: impl FnOnce(&Mine) -> R) -> Option<R> {
     let with = |all: &RefCell<Vec<Mine>>| {
         // No outer frame of this thread has borrowed the cell, because `f` calls no user code.
@@ -183,7 +183,7 @@ impl Known {
     fn sweep(&mut self) {
         let (left, lost) = (&mut self.left, &mut self.lost);
         self.tracks.retain_mut(|track| {
-            // This succeeds once the thread has dropped its reference, after its last slice.
+            // Succeeds once the thread has dropped its own reference, after its last slice.
             let Some(side) = Unwatched::get_mut(&mut track.side) else { return true };
             *lost += side.lost.load(Relaxed); // Relaxed: a statistic
             track.take(left);

@@ -44,7 +44,7 @@ pub trait Clock: Send + Sync + 'static {
     ///
     /// # Examples
     ///
-    /// [`Clock`] shows an implementation that reads a counter.
+    /// The example at [`Clock`] reads a counter.
     fn now(&self) -> Duration;
 }
 

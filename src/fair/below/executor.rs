@@ -22,7 +22,8 @@ pub(crate) struct Below {
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
     /// The token that reports the executor's end, and the token's link to the scheduler's waker.
-    /// The link is missing until `watch_end` makes it, and if the token was cancelled by then.
+    /// The link is `None` until `watch_end` makes it. It stays `None` if the token was cancelled by
+    /// then.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -65,8 +66,8 @@ impl Below {
     }
 
     pub(crate) fn runs_at_once(&self) -> bool {
-        // Relaxed: if a ticket runs within its submission, the submitting thread itself sets this
-        // flag before it runs the ticket's tasks.
+        // Relaxed: a ticket that runs within its submission runs on the submitting thread. That
+        // thread sets this flag first, so the ticket's tasks see it.
         self.runs_at_once.load(Relaxed)
     }
 
@@ -87,7 +88,8 @@ impl Below {
     /// Registers a waker for the executor's end. Returns whether the executor has ended already.
     pub(crate) fn watch_end(&self, waker: impl FnOnce() -> Waker) -> bool {
         let Some(token) = self.panics.take(|| self.executor.end()).flatten() else { return false };
-        // Stored before the waker can be woken, because `cause` asks this token for the reason.
+        // The token is stored before the waker can be woken, because `cause` asks the token for the
+        // reason.
         *self.end.lock() = Some((token.clone(), None));
         match token.link_waker(waker()) {
             Ok(link) => {
@@ -114,8 +116,8 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // If the executor is a queue, it drops the tickets before it cancels this token. In between
-        // the queue's gate knows the reason.
+        // If the executor is a queue, it drops the tickets before it cancels this token. Until then
+        // the token has no reason, but the queue's gate knows it.
         told.or_else(|| self.limited()?.0.end_reason())
     }
 

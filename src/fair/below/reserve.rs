@@ -13,8 +13,8 @@
 //! room that it took. Before it leaves, it looks for work again, because a submitter may have seen
 //! that room taken.
 //!
-//! A task that blocks keeps its lease and its room. So a thread may be idle although lower tiers
-//! have tasks.
+//! A task that blocks keeps its lease, and with it the lease's room. So a thread can be idle
+//! although lower tiers have tasks.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;

@@ -1,6 +1,6 @@
 //! The count of a scheduler's tickets, in one word. A ticket *searches* until it has found a task.
 //! The word counts the tickets, the tickets that search, and the *guards*. A guard is a thread that
-//! is submitting a ticket, or that blocks while it has one.
+//! is submitting a ticket, or that blocks during a ticket's turn.
 
 use crate::sync::{AtomicU64, Relaxed};
 
@@ -42,8 +42,8 @@ impl Tickets {
         self.0.load(Relaxed) & FIELD == 0
     }
 
-    /// Returns whether there is no ticket, or there is a guard, so that the executor may still
-    /// refuse a ticket.
+    /// Returns whether a submitter needs care: there is no ticket, or there is a guard. While there
+    /// is a guard, the executor might still refuse a counted ticket.
     #[inline]
     pub fn want_care(&self) -> bool {
         let word = self.0.load(Relaxed);
@@ -102,8 +102,9 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Forgets that a ticket was dropped, because the executor was full or has panicked. So no task
-    /// is dropped: the caller submits a ticket again, or makes a thread serve the queues.
+    /// Forgets that a ticket was dropped unrun. The caller does this if the executor was full or
+    /// has panicked, so that no task is dropped. Instead the caller submits a ticket again, or
+    /// makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
@@ -119,16 +120,17 @@ impl Tickets {
         self.0.fetch_add(SEARCHING, Relaxed);
     }
 
-    /// Takes the caller's ticket, which has found no task, off the count. The caller then looks
-    /// once more.
+    /// Takes the caller's ticket, which has found no task, off the count. The caller then looks for
+    /// tasks once more.
     pub fn leave(&self) {
-        // Clears `ORPHANED` too: this ticket would have found the dropped ticket's work.
+        // Clears `ORPHANED` too: the caller looks for tasks once more, also for those that a
+        // dropped ticket was to serve.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
 
-    /// Counts the caller's ticket again, because its last look found work. Returns `false` if there
-    /// are `most` tickets without it.
+    /// Counts the caller's ticket again, because the caller's last look found work. Returns `false`
+    /// if `most` other tickets are counted.
     pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()

@@ -75,7 +75,7 @@ impl QueueCounters {
     }
 }
 
-// Relaxed, in `add`, `raise` and `read`: no data is read because of a counter.
+// Relaxed, in `add`, `raise` and `read`: no thread reads other data because of a counter.
 
 #[inline]
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
@@ -84,8 +84,8 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// Adds tasks that the caller has taken off the queue's count. The caller keeps the queue from
-/// being over.
+/// Adds ended tasks to a counter. The caller has taken these tasks off the queue's count, and has a
+/// lease or a hold. So no new queue uses the counter yet.
 #[inline]
 pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {

@@ -22,7 +22,8 @@ struct Permits {
     waiting: BTreeMap<u64, Option<Job>>,
     /// The numbers of futures that got a permit before their first job arrived here.
     early: BTreeSet<u64>,
-    /// The cause for which the queue ends its futures. Once this is set, no future waits any more.
+    /// The cause for which the queue ends its futures. Once this is set, no future waits for a
+    /// permit any more.
     over: Option<Cause>,
     is_being_filled: bool,
 }
@@ -76,7 +77,8 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of a future until there is a permit, or else returns the job.
+    /// Keeps the first job of a future that waits for a permit. Returns the job if the future has
+    /// got a permit meanwhile, or does not begin.
     pub(crate) fn keep(&self, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if permits.early.remove(&number) {

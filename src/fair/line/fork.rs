@@ -7,18 +7,18 @@
 //! or for the task in which it waits.
 //!
 //! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch that is made
-//! within a fork points to that fork's latch, its *outer* latch. A fork *comes of* its own latch
-//! and of all latches outer to it. A thread that waits runs only forks that come of its latch:
-//! other forks might want a lock that the thread holds.
+//! within a fork points to that fork's latch, its *outer* latch. A fork *descends from* its own
+//! latch and from all latches outer to it. A thread that waits runs only forks that descend from
+//! its latch: other forks might want a lock that the thread holds.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
 //!  ──────────────────                       ────────────────────────────────────────────────
-//!  1  push the fork                         a  take the oldest fork, or one that comes of a latch
+//!  1  push the fork                         a  take the oldest fork, or a descendant of its latch
 //!  2  fence (LOOK); show the queue          b  run it
 //!  3  run something else                    c  end its latch; ring the owner's bell, if it waits
 //!  4  take the fork back, or wait at its
-//!     latch: run forks that come of it
+//!     latch: run its descendants
 //! ```
 
 use crate::idle::Park;
@@ -120,7 +120,8 @@ pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
     /// A bit for each lent shard. Relaxed: the shard's lock orders its threads' accesses.
     lent: AtomicUsize,
-    /// A bit for each shard that was ever used. Relaxed for the same reason as `Shard::len`.
+    /// A bit for each shard that was ever used. Relaxed: `LOOK` fences order offers and looks, as
+    /// for `Shard::len`.
     used: AtomicUsize,
 }
 
@@ -176,8 +177,8 @@ impl Forks {
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
-    /// Takes a fork that comes of this latch: the owner's newest, or else the oldest such fork in
-    /// another shard. May miss a fork that is being offered.
+    /// Takes a fork that descends from this latch: the owner's newest, or else the oldest such fork
+    /// in another shard. May miss a fork that is being offered.
     pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
         let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
         own.or_else(|| {
@@ -186,14 +187,14 @@ impl Forks {
         })
     }
 
-    /// Takes a fork that comes of this latch. Looks under the lock of every shard, so that a thread
-    /// that offers such a fork afterwards sees the caller's earlier writes.
+    /// Takes a fork that descends from this latch. Looks under the lock of every shard. So a thread
+    /// that later offers such a fork sees the caller's earlier writes.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
 
-    /// Sleeps until the latch's forks have ended, or until there is a fork that comes of the latch.
-    /// Returns that fork.
+    /// Sleeps until the latch's forks have ended, or until there is a fork that descends from the
+    /// latch. Returns that fork.
     pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
@@ -245,8 +246,8 @@ pub(crate) struct Latch {
     is_asleep: AtomicBool,
 }
 
-// SAFETY: I7 — the outer latches and the waiter's frames stay as long as the latch; `owner` is only
-// compared.
+// SAFETY: I7 — the outer latches, and the frames to which `waiter` points, stay as long as the
+// latch. `owner` is only compared.
 unsafe impl Sync for Latch {}
 
 impl Latch {
@@ -310,8 +311,8 @@ impl Latch {
         }
     }
 
-    /// Wakes the owners that sleep at this latch or its outer latches, because a fork that comes of
-    /// them was offered.
+    /// Wakes the owners that sleep at this latch or its outer latches, because a fork that descends
+    /// from these latches was offered.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);

@@ -196,7 +196,8 @@ impl Life {
     /// that arrive late, and no server comes to a paused queue.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
-        // Relaxed: the reason, the only data that goes with this mark, is under a lock.
+        // Relaxed: the reason for the cancellation is under a lock, and no other data goes with
+        // this mark.
         let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
     }
 

@@ -1,7 +1,7 @@
 //! A *line* is the shared state of a queue. A queue has a *slot*, a number that a later queue may
 //! have again. Each slot has one line.
 //!
-//! The other files of the folder are parts of a line; `table.rs` finds the line of a slot.
+//! `table.rs` finds the line of a slot. The other files of the folder are parts of a line.
 
 pub(crate) mod counters;
 pub(crate) mod flight;
@@ -79,8 +79,9 @@ pub(crate) struct Line {
     /// after each task, because a look at `life` would cost too much. The server looks at `life`
     /// only if the hint is not zero.
     pauses: AtomicUsize,
-    /// Tells running tasks that the queue is cancelled, so they may stop. Relaxed everywhere: a
-    /// lock orders the reason, and a server may still begin a job that it has taken.
+    /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
+    /// drop jobs. Relaxed everywhere: the reason is under a lock, and a server may still begin a
+    /// job that it has taken.
     pub(crate) is_cancelled: AtomicBool,
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the count. Relaxed everywhere:
@@ -101,8 +102,8 @@ pub(crate) struct Line {
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
     pub(crate) flight: Flight,
     pub(crate) living: Living,
-    /// A `Weak<QueueHandle>` of the present or last queue, for `Serving`. It is `Any` because
-    /// handles are built on lines, so that a line does not know the type of handles.
+    /// A `Weak<QueueHandle>` of the present or last queue, which `Serving` upgrades. It is `Any`,
+    /// because handles are built on lines, so a line cannot name their type.
     pub(crate) handle: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
@@ -198,8 +199,8 @@ impl Line {
 
     pub(crate) fn pause(&self, is_paused: bool) -> bool {
         let changes = self.life.pause(is_paused);
-        // Relaxed, both: a hint. Only successful calls count, and these alternate between pausing
-        // and resuming, so the sum is right in any order.
+        // Relaxed, both, because `pauses` is a hint. Only calls that change the state count. These
+        // alternate between pausing and resuming, so the sum is right in any order.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -239,7 +240,8 @@ impl Line {
     }
 
     /// Returns whether each task leaves the count before its handle reports the task done. This is
-    /// so with a capacity: a caller that has joined a task then finds the task's room free.
+    /// so if the queue has a capacity: a caller that has joined a task then finds the task's room
+    /// free.
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         self.capacity() < MAX_TASKS
@@ -275,9 +277,9 @@ impl Line {
 
     /// Takes a fork, or else a job.
     ///
-    /// Here and in the next functions each branch returns its job at once, and all are inlined into
-    /// the lease. Otherwise the job's words are stored one by one, and at once loaded in pairs.
-    /// Such a load waits for the stores: a third of an empty task's time.
+    /// Each branch here and in the next functions returns its job at once, and all are inlined into
+    /// the lease. Otherwise the compiler stores the job word by word, and then loads it in pairs of
+    /// words. Such a load waits for the stores: a third of an empty task's time.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {

@@ -21,8 +21,8 @@ impl<T> Sweeps<T> {
         Sweeps { has_kept: AtomicBool::new(false), kept: Mutex::new(None) }
     }
 
-    /// Returns whether there may be a kept job. A caller that has changed the life word since the
-    /// sweep, or has a lease, misses no kept job.
+    /// Returns whether there may be a kept job. Misses no kept job if the caller has a lease, or
+    /// has changed the life word since the sweep.
     #[inline]
     pub(crate) fn have_kept(&self) -> bool {
         self.has_kept.load(Relaxed) // Relaxed: the life word orders this load
@@ -37,8 +37,8 @@ impl<T> Sweeps<T> {
     }
 
     /// Begins a lease and takes out the jobs of ended tasks, up to the first other job. Returns
-    /// `None`, and begins no lease, if the queue has no job or may not be swept. Does so too if the
-    /// task of the kept job has not ended.
+    /// `None`, without a lease, if the queue has no job, may not be swept, or keeps the job of an
+    /// unfinished task.
     pub(crate) fn begin(
         &self,
         life: &Life,
@@ -51,8 +51,8 @@ impl<T> Sweeps<T> {
             return None;
         }
         // Relaxed, both: the life word orders the stores. A thread that has a lease during or after
-        // the sweep took that lease after `begin_sweep`, and sees `has_kept`. So this thread alone
-        // pops until it releases the lock.
+        // the sweep took that lease after `begin_sweep`, and sees `has_kept`. Such a thread locks
+        // before it pops. So this thread alone pops until it releases the lock.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

@@ -64,7 +64,8 @@ impl Yields {
         self.has_some() && self.turns.fetch_add(1, Relaxed) % 2 == 1
     }
 
-    /// Takes a future from a lane. Successive leases begin at different lanes.
+    /// Takes a future from a lane. The search does not always begin at the same lane, so that each
+    /// lane gets its turn.
     #[cold]
     pub(crate) fn take(&self) -> Option<AnyTask> {
         self.take_by(Stealer::steal)

@@ -19,7 +19,7 @@ pub struct Times {
 /// A tree above the times, in which a node has `FAN` children. Its *members* are the queues in the
 /// [`ReadySet`]. A node's *floor* is a lower bound for the times of the members below the node.
 ///
-/// - A floor may be too low. A pick raises the floors on its own path, up to the highest that has
+/// - A floor can be too low. A pick raises the floors on its own path, up to the highest that has
 ///   siblings with members. Other floors that are too low stay so until a search reaches and raises
 ///   them.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
@@ -33,7 +33,7 @@ pub struct Least {
     groups: Box<[AtomicU64]>,
     /// A floor for each part. A part is `FAN` groups.
     parts: Box<[AtomicU64]>,
-    /// A floor for each word of the summary, above all groups of that word.
+    /// For each word of the summary, a floor of all groups whose bits are in that word.
     words: Box<[AtomicU64]>,
 }
 
@@ -88,7 +88,8 @@ impl Least {
             let Some(group) = least(self.groups(part.at, summary)) else { continue };
             let (members, times) = (set.members(group.at), times(group.at));
             let Some(octet) = least(floors(times, members)) else {
-                // The thread that removed the last member may not have cleared the group's bit yet.
+                // Another thread has removed the last member, and perhaps not cleared the group's
+                // bit yet.
                 set.tidy(group.at);
                 continue;
             };
@@ -110,9 +111,9 @@ impl Least {
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, from the lowest up to the highest one that has
-    /// siblings with members. `find` does not compare the floors above that one. `least` is the
-    /// least time below the lowest of these floors.
+    /// Raises the floors above the found queue, from the octet's up to the last on the path that
+    /// has siblings with members. `find` does not compare the floors above that one. `least` is the
+    /// least time in the octet.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;
@@ -164,7 +165,7 @@ impl Least {
         }
     }
 
-    /// Returns the floors above a queue, from the lowest up.
+    /// Returns the floors above a queue; the floor of its octet comes first.
     #[inline]
     fn above<'a>(&'a self, slot: usize, times: &'a Times) -> [&'a AtomicU64; LEVELS] {
         let group = slot / GROUP;
@@ -205,7 +206,8 @@ fn octet(word: u64, first: usize) -> u64 {
     (word >> first) & (u64::MAX >> (64 - FAN))
 }
 
-/// Returns the octets among the first `bits` of a word that are not zero.
+/// Returns the numbers of the octets that are not zero, in the first `bits` bits of a word. An
+/// octet is `FAN` bits.
 #[inline]
 fn octets(word: u64, bits: usize) -> impl Iterator<Item = usize> {
     (0..bits / FAN).filter(move |at| octet(word, at * FAN) != 0)
@@ -247,8 +249,8 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
-/// Lowers the floors that are higher than `to`, from the lowest up, and fences after each change. A
-/// thread that raises the next floor sees this change, or this thread sees the raised floor.
+/// Lowers the floors that are greater than `to`, in the order given, and fences after each change.
+/// A thread that raises the next floor sees this change, or this thread sees the raised floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

@@ -1,6 +1,6 @@
 //! Policies choose the queue that is served next.
 //!
-//! `ready.rs` is the set from which a policy picks. `tiers.rs` has a set and a policy for each
+//! `ready.rs` has the set from which a policy picks. `tiers.rs` has a set and a policy for each
 //! priority, calls the policies, and catches their panics.
 
 pub(super) mod least;
@@ -69,7 +69,7 @@ pub trait Policy: Send + Sync + 'static {
     ///
     /// # Examples
     ///
-    /// [`Policy`] shows a policy that picks the queue with the earliest deadline.
+    /// The example at [`Policy`] picks the queue with the earliest deadline.
     fn pick(&self, ready: Ready<'_>) -> Option<Pick>;
 
     /// Is called when a new queue has taken this slot, before any thread serves it.
@@ -102,7 +102,6 @@ pub trait Policy: Send + Sync + 'static {
     /// task.
     ///
     /// The first call for a pick has the pick's note. All other calls have a note of 0:
-    ///
     /// - If a thread waits for a task and runs it itself, the service belongs to no pick.
     /// - If tasks of a pick sleep in waits for forks, there is a call before each sleep. Each call
     ///   has the service since the last call.

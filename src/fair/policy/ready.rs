@@ -9,7 +9,7 @@ use core::fmt;
 pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
-/// A member may have no task, but every ready queue becomes a member (I4).
+/// Every ready queue becomes a member (I4), but a member can be without a task.
 #[derive(Debug)]
 pub struct ReadySet {
     summary: [AtomicU64; SUMMARIES],
@@ -67,8 +67,8 @@ impl ReadySet {
     /// Returns a word of the summary, whose bits are the groups that may have members.
     #[inline]
     pub(crate) fn summary(&self, at: usize) -> u64 {
-        // Relaxed: a caller that must not miss a bit has fenced (`LOOK`), so a bit that it misses
-        // was set after that fence.
+        // Relaxed: a caller that must not miss a bit has fenced (`LOOK`). It misses only bits that
+        // were set after that fence.
         self.summary[at].load(Relaxed)
     }
 
@@ -146,7 +146,7 @@ impl Iterator for Bits {
 ///
 /// # Examples
 ///
-/// [`Policy`](super::Policy) shows a policy that looks at each ready queue.
+/// The example at [`Policy`](super::Policy) looks at each ready queue.
 #[derive(Clone, Copy)]
 pub struct Ready<'a> {
     pub(crate) set: &'a ReadySet,

@@ -169,7 +169,7 @@ impl Tiers {
     /// Picks the next queue to serve, and takes room for a lease of its tier. The caller releases
     /// that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
-        // Relaxed, `used` and `picks`: no thread relies on which pick is the 64th.
+        // Relaxed, `used` and `picks`: it does not matter which thread's pick is the 64th.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);
             if pick % FLOOR == FLOOR - 1 {

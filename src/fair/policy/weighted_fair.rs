@@ -2,12 +2,13 @@
 //!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
-//! the long run. A queue's virtual time is within one unit of the exact value. One unit is 4 µs of
-//! service at weight 2³²; it is a part of the promise's ε.
+//! the long run. A queue's virtual time is within one unit of the exact value. The ε in the bound
+//! of `fair/mod.rs` includes this unit, which is 4 µs of service at weight 2³².
 //!
 //! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
-//! and 2⁶² units ahead: 36 and 73 minutes at weight 1. So the promise holds for leases shorter than
-//! 73 minutes times the weight; a longer lease is charged as one of that length.
+//! and 2⁶² units ahead: 36 and 73 minutes at weight 1. So the bound of `fair/mod.rs` holds for
+//! leases shorter than 73 minutes times the weight; a longer lease is charged as one of that
+//! length.
 //!
 //! The limit behind `now` keeps queues from falling more than half a turn behind. Such a queue
 //! would read as ahead, and starve
@@ -29,10 +30,10 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
 /// weight 1.
 const MOST: u64 = 1 << 62;
-/// An age is 2 to this power units long. When an age begins, no queue stays more than two ages
-/// behind `now`. Until the next age `now` moves by less than one age, and then by at most `MOST`,
-/// which is four ages. So a queue is less than seven ages behind. Half a turn is eight ages, so no
-/// queue that is behind reads as ahead.
+/// An age is 2 to this power units long. When an age begins, `bring_up` leaves no queue more than
+/// two ages behind `now`. Before the next age, `now` moves by less than one age. The step into the
+/// next age moves `now` by at most `MOST`, which is four ages. So a queue is less than seven ages
+/// behind. Half a turn is eight ages, so no queue that is behind reads as ahead.
 const AGE: u32 = 60;
 /// The longest lease that is charged in advance takes 2 to this power nanoseconds, or three days.
 /// The lower half of a note has this many bits for the charge, and 16 bits for the queue's number.
@@ -46,8 +47,8 @@ const LONGEST: u32 = 48;
 /// divided by the queue's weight. The ready queue with the least virtual time is served.
 ///
 /// The length of a lease is not known when the lease begins. So the queue is then charged the mean
-/// of its last leases, and the charge is corrected when the lease ends. Without this charge, all
-/// threads would pick the same queue until its first lease ends.
+/// length of its last leases, and the charge is corrected when the lease ends. Without this charge,
+/// all threads would pick the same queue until its first lease ends.
 ///
 /// The *system time* is the greatest virtual time at which a lease has begun. A queue that becomes
 /// ready starts at the system time or later, so an idle queue saves up no time. The scheduler's
@@ -160,10 +161,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // A pick may come between these steps if the slot is still in the ready set. By this order,
-        // a pick that charges the new time has read the new estimate. A pick that has read the new
-        // number charges the new time. But if the processor reorders the accesses, one pick may
-        // charge the new queue the old estimate, and not take it back.
+        // If the slot is still in the ready set, a pick can come between these steps. Their order
+        // has two effects. A pick that charges the new time uses the new estimate. A pick that has
+        // read the new number charges the new time. But if the processor reorders the accesses, one
+        // pick may charge the new queue the old estimate, and not take it back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -171,9 +172,9 @@ impl Policy for WeightedFair {
         self.is_less(slot);
     }
 
-    /// Scales the queue's lead over `now` by the old weight over the new. The lead includes the
-    /// charges for leases under way. `served` takes these charges back at the new weight, so the
-    /// two amounts cancel out.
+    /// Scales the queue's lead over `now` by the old weight over the new one. The lead includes the
+    /// charges for leases under way. `served` takes back these charges at the new weight, which is
+    /// their scaled amount.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -214,8 +215,8 @@ impl Policy for WeightedFair {
     }
 
     fn begins(&self, pick: Pick) {
-        // Not in `pick`: an arriving queue must not start at the time of a queue that turned out to
-        // be empty.
+        // `now` moves here and not in `pick`. Otherwise an arriving queue could start at the time
+        // of a queue that turned out to be empty.
         let to = (pick.note() >> 64) as u64;
         if raise(&self.now, to).is_some_and(|before| (before ^ to) >> AGE != 0) {
             self.bring_up(to);
@@ -240,8 +241,8 @@ impl Policy for WeightedFair {
         let now = self.now.load(Relaxed);
         let mut after = 0;
         let corrected = |time: u64| {
-            // Read in each attempt: a change of the weight also changes the time, so that the
-            // attempt under way fails.
+            // The weight is read in each attempt. A change of the weight also changes the time, so
+            // an attempt with the old weight fails.
             let weight = ready.weight(pick.slot);
             let used = if weight == service.weight { used } else { worth(nanos, weight).0 };
             let charged = charge(in_advance, weight);
@@ -256,7 +257,7 @@ impl Policy for WeightedFair {
     }
 }
 
-/// Returns the units for `nanos` nanoseconds at a weight, at most `MOST`, and the rest below a
+/// Returns the units for `nanos` nanoseconds at a weight, at most `MOST`, and the remainder below a
 /// unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     let weight = weight.max(1);
@@ -267,12 +268,12 @@ fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     (u64::try_from(worth / weight).unwrap_or(MOST).min(MOST), (worth % weight) as u64)
 }
 
-/// Returns the units for `nanos` nanoseconds. Keeps the rest for the next call.
+/// Returns the units for `nanos` nanoseconds. Keeps the remainder below a unit for the next call.
 fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     let weight = weight.max(1);
     let (units, rest) = worth(nanos, weight);
     // A thread that sees a full unit takes that unit out. If two threads take out the same unit,
-    // `kept` is below zero until the next rests fill it.
+    // `kept` is below zero until later remainders fill it.
     let filled = (kept.fetch_add(rest, Relaxed).wrapping_add(rest) as i64) >= weight as i64;
     if filled {
         kept.fetch_sub(weight, Relaxed);
@@ -297,8 +298,8 @@ fn charged_by(pick: Pick) -> (u16, u64) {
     ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
 }
 
-/// Returns the charge in advance, in units. A pick is charged at least one unit, so that not all
-/// threads pick the same queue. Without a pick, `nanos` is zero, and so is the charge.
+/// Returns the units that a pick is charged in advance. This is at least one unit, so that not all
+/// threads pick the same queue. If no pick is to be charged, `nanos` and the result are zero.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }

@@ -244,7 +244,7 @@ impl Queue {
     ///
     /// # Examples
     ///
-    /// [`pause`](Self::pause) shows a task that begins when its queue is resumed.
+    /// The example at [`pause`](Self::pause) resumes a queue, whose task then begins.
     pub fn resume(&self) -> bool {
         let was_paused = self.line().pause(false);
         if was_paused {

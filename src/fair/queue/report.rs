@@ -40,7 +40,7 @@ pub struct QueueMetrics {
     /// Tasks that the queue has refused.
     pub refused: u64,
     /// Accepted tasks that have not ended, including those that run. A queue with a capacity of
-    /// 1,024 or more, such as the default, counts ended tasks in batches. Then the number may be
+    /// 1,024 or more, such as the default, counts ended tasks in batches. Then the number can be
     /// too high, by up to 64 for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
@@ -48,8 +48,8 @@ pub struct QueueMetrics {
     /// Tasks that have returned, and tasks with a handle that have panicked. Tombstones do not
     /// count.
     pub completed: u64,
-    /// Detached tasks that have panicked, themselves or as they dropped their outputs. If the task
-    /// is in a group, the group gets the panic, and the task counts as completed.
+    /// Detached tasks that have panicked while they ran, or while they dropped their outputs. If a
+    /// task in a group panics, the group gets the panic, and the task counts as completed.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
@@ -195,7 +195,7 @@ impl Report {
     ///
     /// # Examples
     ///
-    /// [`Report`] shows the service of each queue between two reports.
+    /// The example at [`Report`] prints the service of each queue between two reports.
     #[must_use]
     pub fn since(&self, earlier: &Report) -> Report {
         let (mut queues, mut backlogged) = (Vec::new(), Vec::new());

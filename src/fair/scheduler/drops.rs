@@ -74,8 +74,8 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     panics.take(|| drop(job));
 }
 
-/// Sweeps a tombstone of a queue with a capacity. Takes the task off the queue's count, if the
-/// thread that ended the task has left it there.
+/// Counts off a tombstone, whose task another thread has claimed. If that thread has left the ended
+/// task in the queue's count, takes the task off. Otherwise takes the job off `litter`.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);

@@ -18,8 +18,8 @@ per_thread! {
     static CANCELLING: Cell<*const Scheduler> = Cell::new(ptr::null());
 }
 
-/// Takes a hold on the queue `id`, which then cannot be over. Returns `false` if that queue is
-/// already over.
+/// Takes a hold on the queue `id`: a lease that serves nothing, and keeps the queue from being
+/// over. Returns `false` if that queue is already over.
 pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorId>) -> bool {
     if !line.life.begin_lease_anyway() {
         return false;
@@ -60,11 +60,11 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Takes a task off the count, on a thread that does not serve the queue. Afterwards the caller has
-/// a hold.
+/// Takes a task off the queue's count, on a thread that does not serve the queue. Leaves a hold to
+/// the caller, who ends it with `end_lease`.
 #[cold]
 pub(crate) fn begin_end(line: &Line) {
-    // First the hold, which keeps the queue from being over, as the task has done until now.
+    // The hold begins before the task leaves the count, so that the queue is not over in between.
     line.life.begin_lease_anyway();
     end_task(line);
 }
@@ -88,7 +88,7 @@ fn tell_end(scheduler: &Scheduler, line: &Line) {
 }
 
 pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
-    // Relaxed, `is_ended`: the token's lock orders the load, since `tell_end` takes that lock after
+    // Relaxed, `is_ended`: this load runs under the token's lock. `tell_end` takes that lock after
     // the end was noted.
     let has_ended = || scheduler.below.is_ended() || line.has_ended();
     line.end.token(has_ended, || reason_of(scheduler, line))
@@ -101,14 +101,14 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 /// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
 /// task already may still begin it. The caller has a hold or a handle.
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
-    // This call takes a hold, because it may end the last task. Only the end of the last lease or
+    // This call can end the last task. It takes a hold, because only the end of the last lease or
     // hold notifies the threads that wait until the queue is idle.
     line.life.begin_lease_anyway();
     line.cancel(reason);
     // A thread that submits a poll sees the cancellation, or this thread sees the poll.
     LOOK.fence();
-    // First the queued tasks. If the running tasks learned of the cancellation first, they would
-    // stop, and their threads would drop queued tasks that the result then misses.
+    // The queued tasks are dropped first. If the running tasks learned of the cancellation first,
+    // they would stop, and their threads would drop queued tasks that the result then misses.
     let panics = &scheduler.below.panics;
     let dropped = discard(panics, line, line.cause());
     let dropped = dropped + end_futures(panics, line, line.cause());
@@ -121,8 +121,8 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
 
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
-    // `cancel_each` ends leases, and each end may ask for a ticket. The executor refuses the
-    // ticket, so this function is called again on this thread. `CANCELLING` ends that recursion.
+    // `cancel_each` ends leases, and each end may submit a ticket. The executor refuses the ticket,
+    // and dropping it calls this function again on this thread. `CANCELLING` ends that recursion.
     // Tasks that are queued meanwhile are dropped by the second round of `cancel_each`, or by the
     // thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
@@ -145,8 +145,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed, `is_ended`: if the first round misses the end, the second round ends
-                    // the futures.
+                    // Relaxed, `is_ended`: if this load misses the end in the first round, the
+                    // second round ends the futures.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
@@ -155,7 +155,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Closes the queue of the line, if there is one, and cancels or resumes that queue.
+/// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes it
+/// so that its tasks run.
 pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     if hold(scheduler, line, line.id()) {
         line.life.close();
@@ -181,15 +182,16 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Frees the slot of a queue that is over. The caller's step has made the queue over (I3).
+/// Frees the slot of a queue that is *over*: closed, without a handle, lease or task. The caller's
+/// own step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // The queue may stay in the ready set until the next ticket takes it out. A thread that takes a
-    // member out may hide other members of the group, and has to look again.
+    // The next ticket takes the queue out of the ready set. This thread does not: that step can
+    // hide other members of the group, so this thread would have to look again.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
     // The remaining jobs are tombstones, whose references would keep the scheduler alive. Dropping
-    // a tombstone may run a destructor of the user's, which may panic.
+    // one can run a destructor of the user's, and so panic.
     while let Some(entry) = line.take_job() {
         scheduler.below.panics.take(|| drop(entry));
     }

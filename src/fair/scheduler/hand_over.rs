@@ -76,7 +76,7 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, makes another thread
 /// serve the queues. The calling thread may hold locks that the queued tasks take, or may be in a
-/// destructor. So it serves only if no thread can be started.
+/// destructor. So that thread serves only if no other thread can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -97,11 +97,13 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Starts a thread, which serves the queues unless the executor has room by then. If no thread can
-/// be started, the calling thread acts in its place. The caller has seen a queue in the ready set.
+/// Starts a thread, which serves the queues unless the executor accepts a ticket by then. If no
+/// thread can be started, the calling thread does the same. The caller has seen a queue in the
+/// ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // A thread that was started and has not begun takes this lock later, and then sees the queue.
+    // A started thread that has not begun takes this lock later, and then sees the queue. So no
+    // second thread is needed.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -125,8 +127,8 @@ fn come(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because it could
-/// be long until another thread looks. If the executor refuses the ticket, the caller looks for
-/// work, because a submitter may have relied on the ticket.
+/// be long until another thread looks for work. If the executor refuses the ticket, the caller
+/// looks for work, because a submitter may have relied on the ticket.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;
@@ -151,7 +153,7 @@ fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
 }
 
 /// Submits another ticket, if one is wanted, because this thread blocks or has offered a fork. The
-/// ticket must not run on this thread.
+/// ticket must not run on this thread, which is inside a task.
 pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
     if scheduler.below.runs_at_once() || !scheduler.wants_ticket() {
         return;

@@ -24,8 +24,8 @@ pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
             ensure_ticket(scheduler);
         }
     } else if scheduler.below.is_ended() {
-        // Relaxed, `is_ended`: the caller has fenced. An executor that has ended has no ticket, so
-        // no other thread would drop the tasks.
+        // Relaxed, `is_ended`: the caller has fenced. An ended executor has no ticket, so no other
+        // thread drops the tasks of the queue.
         HandOver::cancel_all(scheduler);
     }
 }
@@ -42,8 +42,9 @@ pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     place_is_free(scheduler, line);
 }
 
-/// Makes sure that a queue is served, and wakes its joiners, because the queue may run one more
-/// task. The caller has made the change that allows this, and has fenced since.
+/// Makes sure that a queue is served, because it may run one more task. Also wakes its joiners, the
+/// threads that wait for this. The caller has made the change that allows the task, and has fenced
+/// since.
 pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();

@@ -64,8 +64,8 @@ impl Queues {
     /// pushed meanwhile. If there is none, the next producer adds the queue again when its push is
     /// complete. The caller has a lease.
     ///
-    /// This takes a task instead of asking whether there is one, because the answer would count
-    /// incomplete pushes. The caller could wait for ever for an incomplete push.
+    /// This takes a task, and does not only ask whether there is one. The answer would count
+    /// incomplete pushes, and the caller could wait for ever for such a push.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;
@@ -79,8 +79,8 @@ impl Queues {
         LOOK.fence();
     }
 
-    /// Tells the policy about service outside of a ticket's lease, or about a frame's service so
-    /// far, before the serving thread sleeps.
+    /// Tells the policy about service outside of a ticket's lease. A frame whose thread is about to
+    /// sleep also calls this, for its service so far.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }

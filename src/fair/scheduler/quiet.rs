@@ -1,6 +1,6 @@
 //! Waits until no task is pending. `end_lease` notifies the waiting threads. No ticket serves a
-//! paused queue, so its waiting threads sweep it (`line/sweeps.rs`), and `sweep_is_due` notifies
-//! them too.
+//! paused queue. So the threads that wait for it take out the jobs of its ended tasks
+//! (`line/sweeps.rs`). `sweep_is_due` notifies these threads.
 
 use super::Scheduler;
 use super::drops::sweep_job;
@@ -12,7 +12,8 @@ use crate::sync::Arc;
 use crate::sync::clock::Instant;
 use crate::sync::spin::give_way;
 
-/// Returns whether no task of the queue is pending. Sweeps a paused queue first.
+/// Returns whether no task of the queue is pending. First takes the jobs of ended tasks out of a
+/// paused queue.
 pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
     loop {
         let look = line.life.look();
@@ -30,10 +31,11 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
     }
 }
 
-/// Wakes the threads that wait until a paused queue is idle, so that they sweep it. The caller has
-/// paused the queue, or has left the job of an ended task in it.
+/// Wakes the threads that wait until a paused queue is idle, so that they sweep out the jobs of
+/// ended tasks. The caller has paused the queue, or has left such a job in it.
 pub(crate) fn sweep_is_due(line: &Line) {
-    // If two threads pause the queue, leave a job or begin to wait, at least one sees the other.
+    // One thread pauses the queue, one leaves a job, and one begins to wait. Of any two of them, at
+    // least one sees the other.
     LOOK.fence();
     if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
@@ -52,15 +54,15 @@ pub(crate) fn wait_until_quiet(
     if line.is_idle() {
         return Ok(false);
     }
-    // `wait_until` fences before it looks. So the thread that ends the last lease sees `quiet`, or
-    // this thread sees that the lease has ended.
+    // `wait_until` fences before it looks. So the thread that ends the last lease notifies this
+    // thread, or this thread sees that the lease has ended.
     match line.quiet().wait_until(deadline, || is_quiet(scheduler, line)) {
         true => Ok(true),
         false => Err(ShutdownError::StillRunning),
     }
 }
 
-/// Blocks until one round finds no pending task in any queue. Returns an error at the deadline.
+/// Blocks until one round over all queues finds no pending task. Returns an error at the deadline.
 pub(crate) fn wait_until_all_quiet(
     scheduler: &Arc<Scheduler>,
     deadline: Option<Instant>,

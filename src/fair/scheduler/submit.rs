@@ -48,8 +48,8 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // Before the task is counted: if the executor refuses the ticket, the task can still be
-            // refused.
+            // The ticket comes before the count of the task. So if the executor refuses the ticket,
+            // the queue can still refuse the task.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }
@@ -73,8 +73,8 @@ pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
     let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
     if is_care_wanted && scheduler.tickets.are_none() {
-        // Even for a paused queue: an executor that has ended refuses the ticket, and the refusal
-        // drops the job.
+        // A ticket is submitted even for a paused queue. If the executor has ended, it refuses the
+        // ticket, and the refusal drops the job.
         let _ = hand_over_one(scheduler);
     }
     look_after(scheduler, line);

@@ -63,7 +63,8 @@ pub(crate) fn is_submitting(below: &Below) -> bool {
     false
 }
 
-/// Runs `f` while the frames of submissions further up the stack are hidden.
+/// Runs `f` without the records of submissions further up the stack. With these records, the tasks
+/// that `f` spawns could be refused (`WouldDeadlock`).
 pub(crate) fn beside_submissions(f: impl FnOnce()) {
     let outer = SUBMITTING.try_with(|it| it.replace(ptr::null()));
     f();
@@ -81,8 +82,8 @@ pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool
     (submitted, matches!(handing, Ok(Handing::RunsHere)))
 }
 
-/// Returns whether a ticket that runs now leaves its work to a frame of [`keep_off`] further up the
-/// stack. If the ticket served queues here, the stack would grow with each quantum.
+/// Returns whether the ticket that begins to run now leaves its work to a call of [`keep_off`]
+/// further up the stack. If the ticket served queues here, the stack would grow with each quantum.
 pub(crate) fn leave_to_submitter(below: &Below) -> bool {
     let is_here = |it: &Cell<Handing>| match it.get() {
         Handing::Submits(to) if ptr::eq(to, below) => {

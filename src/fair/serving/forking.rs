@@ -1,5 +1,5 @@
 //! Offers the forks of a thread that serves a queue, and waits at their latch. `Queue::join` and
-//! `Queue::scope` call this.
+//! `Queue::scope` use these functions.
 
 use super::frame::Serving;
 use crate::fair::line::Line;
@@ -37,8 +37,8 @@ pub(crate) unsafe fn offer(
     shard
 }
 
-/// Waits at a latch of the caller's. Runs the forks that come of the latch (`line/fork.rs`), and
-/// sleeps while there is no such fork.
+/// Waits at a latch of the caller's. Runs the forks that descend from the latch (`line/fork.rs`),
+/// and sleeps while there is no such fork.
 #[cold]
 pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
     let Some(forks) = line.forks.get() else { return };

@@ -26,8 +26,8 @@ pub(crate) struct Serving {
     away: Cell<u64>,
     /// The service for which the policy has charged the queue already, in nanoseconds.
     charged: Cell<u64>,
-    /// The pick for the next call of `Policy::served`: at first the pick that began the frame, then
-    /// a pick without a note.
+    /// The pick that the next call of `Policy::served` gets. At first this is the pick that began
+    /// the frame; later it is a pick without a note.
     pick: Cell<Pick>,
     /// How many *strangers* were on this thread's stack when the frame began. A stranger is a job
     /// that is unrelated to the task below it on the stack.
@@ -73,7 +73,8 @@ impl Serving {
         Serving::innermost().filter(|it| it.home == line.id())
     }
 
-    /// Returns a handle of the queue, if one is left and no stranger runs within the frame.
+    /// Returns a handle of the queue, if one is left. Returns `None` while this thread runs an
+    /// unrelated job (a stranger) within the frame.
     pub(crate) fn queue(&self) -> Option<&Queue> {
         if self.strangers != current::strangers() {
             return None;
@@ -153,8 +154,8 @@ pub(crate) fn charging(
     }
     let (whole, away) = (end.saturating_sub(start), this.away.get());
     if let Some(outer) = Serving::innermost() {
-        // If this scheduler runs over the outer frame's queue, this frame's service is also service
-        // of that queue. If not, the outer queue was not served meanwhile.
+        // If this scheduler's executor is the outer frame's queue, this frame's service is service
+        // of that queue too. Otherwise the outer queue was not served during this frame.
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {

@@ -39,7 +39,7 @@ impl<'a> Lane<'a> {
         task.may_yield() && self.is_allowed && self.line.limit() > 1
     }
 
-    /// Keeps a future that has yielded, for its next poll. `task` is the reference for that poll.
+    /// Keeps `task`, a future that has yielded, for its next poll.
     #[inline(always)]
     pub(crate) fn keep(&mut self, task: AnyTask) {
         match &self.own {
@@ -97,7 +97,8 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Drops the queue's jobs if [`cause_to_drop`] says so. The caller has fenced (`LOOK`).
+    /// Drops the queue's jobs if the queue is cancelled or the executor has ended. The caller has
+    /// fenced (`LOOK`).
     #[inline(always)]
     fn drop_if_over(&self) {
         if let Some(cause) = cause_to_drop(self.scheduler, self.line) {

@@ -1,5 +1,5 @@
-//! A *lease*: a thread runs tasks of one queue for up to a quantum. A ticket's turn calls `run`. A
-//! thread that waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`.
+//! During a *lease*, a thread runs tasks of one queue for up to a quantum. A ticket's turn calls
+//! `run`. A thread that waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`.
 
 use super::frame::{Charge, Serving, serving};
 use super::lane::Lane;
@@ -21,9 +21,9 @@ use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
 
-/// After this many tasks or nanoseconds, a lease takes the ended tasks off the queue's count. An
-/// update for each task would move the life word's cache line back and forth between spawning and
-/// serving threads.
+/// A lease takes its ended tasks off the queue's count after this many tasks, or
+/// `TOLD_AFTER_NANOS`. An update for each task would move the life word's cache line back and forth
+/// between spawning and serving threads.
 const TOLD_AFTER: u64 = 64;
 const TOLD_AFTER_NANOS: u64 = 10_000;
 /// With less capacity than this, a queue's count is updated after each task, because a thread may
@@ -142,7 +142,8 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // Before the fence in `end_lease`, for the reason given in `below/reserve.rs`.
+    // The room is released before the fence in `end_lease`. So after a push, the submitter sees the
+    // free room, or this ticket's next look sees the task.
     queues.tiers.reserves.release(tier.rank);
     end_lease(scheduler, line);
     progress.now
@@ -242,19 +243,21 @@ fn run_job(
 ) {
     let panics = &scheduler.below.panics;
     let has_run = if job.is_half() {
-        // A fork runs even in a cancelled queue, because its task waits for it.
+        // A fork runs even in a cancelled queue, because the task that offered the fork waits for
+        // it.
         job.run();
         true
     } else if line.is_cancelled.load(Relaxed) {
         drop_job(panics, line, job, line.cause());
         false
     } else if job.task().is_some_and(|it| it.wants_care() && it.is_expired()) {
-        // The user's destructor takes time of the lease. Of a cancelled task it has run before.
+        // If this call ends the task, the task counts as run: its destructor takes time of the
+        // lease. The destructor of a task that was cancelled earlier has run already.
         drop_job(panics, line, job, Cause::Expired)
     } else if job.task().is_some_and(AnyTask::is_counted) {
         let lane = lane.filter(|it| job.task().is_some_and(|task| it.is_for(task)));
-        // This consumes the job. If the job were dropped after the poll, that would drop the
-        // future.
+        // This takes the job apart before the poll. A job that is dropped after the poll would drop
+        // its future, which may have yielded.
         let Ok(task) = job.into_task() else { return };
         run_counted(panics, line, task, progress, lane)
     } else {
@@ -275,8 +278,8 @@ fn run_job(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Polls a future from the lease's lane, without making a job of it. A job would be stored and at
-/// once loaded, with the cost that `Line::take` describes.
+/// Polls a future from the lease's lane, without making a job of it. The words of a job would be
+/// stored and at once loaded; `Line::take` says what that costs.
 #[inline(always)]
 fn run_yielded(
     scheduler: &Scheduler,
@@ -295,9 +298,9 @@ fn run_yielded(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Runs a counted task, which leaves the queue's count before its handle reports it done. Only with
-/// a future does the caller pass a lane, into which the future goes if it yields. Returns whether
-/// the task was run or polled, and `false` for a tombstone.
+/// Runs a counted task, which leaves the queue's count before its handle reports it done. The
+/// caller passes a lane only with a future; if the future yields, it goes into the lane. Returns
+/// whether the task was run or polled, and `false` for a tombstone.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

@@ -1,5 +1,6 @@
-//! Runs a queue's task on a thread that waits for the task. The task layer asks the queue's gate,
-//! `Pass`. The gate takes a lease, so that the thread counts towards the queue's limit.
+//! Runs a queue's task on a thread that waits for the task. For this, the task layer calls the
+//! queue's gate, `Pass`. The gate takes a lease, so that the thread counts towards the queue's
+//! limit.
 
 use super::frame::{Charge, Serving, charging, serving};
 use super::lease::{Progress, run_up_to};
@@ -14,7 +15,8 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The most tombstones that a queue with a capacity holds beyond the tasks that it counts.
+/// The most tombstones that a queue with a capacity leaves uncounted. Beyond them, an ended task
+/// takes up room until its job is taken.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

@@ -89,8 +89,8 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         if is_begun {
             end_lease(scheduler, line);
             // An incomplete push makes its queue look ready. If this lease had the last place,
-            // `end_lease` has added the queue to the ready set again. Before this thread picks the
-            // queue once more, it lets the producer run.
+            // `end_lease` has put the queue back into the ready set, and this thread would pick it
+            // at once. So this thread first lets the producer run.
             give_way();
         }
     }

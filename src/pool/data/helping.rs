@@ -19,16 +19,17 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! A helper takes no stranger. A job of a scope that encloses the service is a stranger, unless the
-//! helper waits for that very scope. The job's first word tells in how many services its scope
-//! began.
+//! A helper takes no *stranger*, that is, no job for which the awaited half or scope does not wait.
+//! A job of a scope that encloses the service is a stranger, unless the helper waits for that very
+//! scope. The job's first word tells in how many services its scope began, and so whether the scope
+//! encloses the service.
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
-//! the thief for which its thief waits. Each service names two waits. The first is the wait that
-//! the service ends: the wait for its half or scope. That half or scope was made in an outer
-//! service. The second is the wait that this outer service ends: the inner service is *within* that
-//! second wait. So a helper finds all jobs that were stolen from its thief, and from that thief's
-//! thieves, even before any of these thieves waits.
+//! the thief for which its thief waits. Each service names two waits. `wait` is the wait that the
+//! service ends: the wait for its half or scope. That half or scope was made in an outer service,
+//! and `within` is the wait that the outer service ends. The inner service is *within* that wait. A
+//! helper follows these names from its own wait. So it finds all jobs that were stolen from its
+//! thief, and from that thief's thieves, even before any of these thieves waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -60,8 +61,8 @@ pub(crate) struct OpenService {
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
-    /// The wait that the outer service ends: the service in which the half or scope was made. Zero
-    /// if there was no such service.
+    /// The half or scope was made in an outer service, and this is the wait that the outer service
+    /// ends. Zero if there was no outer service.
     within: AtomicUsize,
 }
 
@@ -96,11 +97,11 @@ pub(crate) struct Views {
 /// Takes an item that an open service of another worker has spawned. `own` is the caller's
 /// services, which are left out.
 ///
-/// Without `views`, the service ends `wait`. With `views`, it may also end a wait within `wait`, at
-/// any depth. `is_such` decides whether an item is taken. `is_such` gets the item's words, the wait
-/// that the service ends, and the number of services around that service. If a service has no such
-/// item, asks the service's worker to offer its held halves. With `raids`, also takes one of these
-/// halves.
+/// Without `views`, takes only from services that end `wait`. With `views`, takes also from
+/// services that end a wait within `wait`, at any depth. `is_such` decides whether an item is
+/// taken. It gets the item's words, the wait that the service ends, and the number of services
+/// around that service. If a service has no such item, asks the service's worker to offer its held
+/// halves. With `raids`, also takes one of these halves.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -131,9 +132,9 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // Once a service on the path has ended, the memory of its half or scope can be used
-            // again. Another wait can then have the same id. So `take` checks that all services on
-            // the path are still open, from the innermost outwards.
+            // `take` checks that all services on the path are still open, from the innermost
+            // outwards. Once a service has ended, the memory of its half or scope can be used
+            // again, and another wait can then have the same id.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, raids, is_such, &is_so);
@@ -216,8 +217,8 @@ impl View {
         let stolen = server.stealer().steal_some(|index, words| {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
-        // Held halves come from the worker's innermost service. That service is inside each other
-        // open service of the worker, so the halves come from this service, too.
+        // Held halves come from the server's innermost service. All other open services of the
+        // server are around that service, so the halves come from this service, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 

@@ -97,11 +97,11 @@ impl Idle {
         self.searchers.notify_one();
     }
 
-    /// Called when one worker less runs. Notifies a spare worker of that, and a dozing worker of
-    /// jobs that are perhaps left.
+    /// Notifies a spare worker that one worker less runs, and a dozing worker of jobs that are
+    /// perhaps left.
     pub fn notify_of_place(&self) {
-        // `spares.notify_one` would notify no spare worker while one of them searches. That worker
-        // might have counted the running workers before the place became free.
+        // `spares.notify_one` would wake no spare worker while another spare worker searches. That
+        // worker might have counted the running workers too early, and would sleep again.
         self.spares.notify_many(1);
         self.notify_one();
     }
@@ -144,8 +144,8 @@ impl Idle {
             self.activate();
             self.step_back();
         });
-        // Asked after `step_aside`, because other workers might decide at the same moment that they
-        // are not needed.
+        // Asked after `step_aside`. Otherwise two workers could each count the other as running,
+        // and both sleep, although one of them is needed.
         if is_needed() {
             return (resting.cancel(), true);
         }
@@ -187,8 +187,8 @@ impl Idle {
             if is_over(has_slept) {
                 return Some(Waited::Over);
             }
-            // `work` comes before `take`. Otherwise a job that arrives between the two would count
-            // as other work, although `take` could return it.
+            // `work` comes before `take`, so that `take` finds a job that arrives between the two.
+            // In the other order, such a job would count as work for other threads only.
             let (is_some, goes_aside) = work();
             let job = take().map(Waited::Helps);
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
@@ -237,9 +237,9 @@ const BARRED: usize = 1;
 
 /// How many workers *doze*: each is about to prepare in `searchers`, is prepared, or sleeps.
 ///
-/// While none dozes, a notifier needs a load and no fence. For that, the first worker to doze makes
-/// all threads execute a barrier. Workers that doze later need none: the notifiers see the first
-/// one, and fence.
+/// While no worker dozes, a notifier needs a load and no fence. For that, the first worker to doze
+/// makes all threads execute a barrier. Workers that doze later need no barrier: the notifiers see
+/// the first dozer, and fence.
 ///
 /// ```text
 ///  dozer                                       notifier

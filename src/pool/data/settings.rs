@@ -27,9 +27,9 @@ type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Start {
-    /// With the first job. An unused pool then has no threads.
+    /// The pool starts its threads with its first job. An unused pool then has no threads.
     Lazy,
-    /// With the pool. Building it then fails if the system gives too few threads.
+    /// The pool starts its threads when it is built. Building fails if the system gives too few.
     Eager,
 }
 

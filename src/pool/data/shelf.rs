@@ -1,10 +1,10 @@
 //! Jobs that a worker lays aside because it waits for something else.
 //!
-//! The deque of a worker that waits can hide a job of a scope from the scope's owner. So before a
-//! worker gives its place away in a wait, it calls `expose`. This lays aside the jobs of other
-//! workers' scopes in its deque, and all jobs that are older than one of these. After a waiting
-//! worker has helped, it lays aside the jobs that the help has left (`help`). Jobs of scopes go to
-//! the shelf. Other jobs go to the injector or, if that is closed, to the shelf too. If a thread
+//! A job in the deque of a waiting worker can be hidden from the owner of the job's scope. So a
+//! worker calls `expose` before it gives its place away in a wait. From the worker's deque,
+//! `expose` lays aside the newest job of another worker's scope, and all older jobs. `help`, which
+//! runs a job in a wait, lays aside the jobs that this job leaves in the deque. Jobs of scopes go
+//! to the shelf. Other jobs go to the injector or, if that is closed, to the shelf too. If a thread
 //! that is no worker of the pool spawns into a worker's scope, the job is put on the shelf at once.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of

@@ -109,8 +109,9 @@ impl ThreadPool {
     ///
     /// On any other thread, a worker calls `join` with the closures, unless [callers take
     /// part](crate::pool::Builder::callers_take_part). The caller itself runs the closures if the
-    /// pool is closed, or if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has kept the
-    /// worker's call from beginning.
+    /// pool is closed, or has no thread and can start none. It also runs them if
+    /// [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has kept the worker's call from
+    /// beginning.
     ///
     /// # Panics
     ///
@@ -162,12 +163,12 @@ impl ThreadPool {
         }
         let mut call = (Some((a, b)), None);
         let (pool, place) = (self, &mut call);
-        // On an error, `shutdown(Cancel)` has dropped the job, and the closures are still in
-        // `call`.
+        // On an error, `shutdown(Cancel)` has dropped the job. The closures are then still in
+        // `call`, and run below.
         let _ = self.scope_of(None, |scope| {
             scope.spawn(move || {
-                // If this thread is no worker, the pool is closed, and the caller runs the closures
-                // below.
+                // If the pool refuses this job, `spawn` runs it on the caller. Then the closures
+                // stay in `call`, and run below.
                 if Local::of(pool.shared()).is_some() {
                     place.1 = place.0.take().map(|(a, b)| pool.join(a, b));
                 }
@@ -237,11 +238,11 @@ impl Local {
         }
     }
 
-    /// Offers the new half if another worker asks for halves, or this deque is empty. Otherwise the
-    /// worker that takes the last item of the deque asks for halves.
+    /// Offers all held halves if another worker asks for halves, or this deque is empty. Otherwise
+    /// a thief that later finds the deque empty asks for halves.
     ///
-    /// The guard `Stays` ends the process if a panic would leave the half's frame. In `join` the
-    /// guard would cost instructions.
+    /// A panic here would leave the half's frame, so the guard `Stays` ends the process. In `join`
+    /// itself the guard would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -302,8 +303,8 @@ impl Local {
     #[cold]
     fn take_back_from_below(&self, head: &OnStack, index: Index) -> bool {
         let (mut above, mut is_there) = (self.above.take(), false);
-        // A job from below the half might be pushed back at a higher index, as if it was pushed
-        // later (I9). So the loop stops at the half's index.
+        // The loop stops at the half's index. Otherwise a job from below the half might be pushed
+        // back at a higher index, as if it was spawned later (I9).
         while self.deque.next_index() != index && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {

@@ -72,7 +72,8 @@ impl ThreadPool {
         result.unwrap_or_else(|error| panic!("a job of the scope has not run: {error}"))
     }
 
-    /// Opens a scope, perhaps with a token. Returns an error if a job has not run.
+    /// Opens a scope. Drops each job that has not begun when `token` is cancelled. Returns an error
+    /// if a job has not run.
     pub(crate) fn scope_of<'env, R>(
         &'env self,
         token: Option<CancelToken>,
@@ -127,9 +128,11 @@ impl Drop for Stays {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Spawns a closure. If the pool is closed, the closure runs here, at once. Allocates once if
-    /// the closure captures more than two words. The exception: the first four such closures of up
-    /// to six words need no allocation, if the scope's owner spawns them and is a worker.
+    /// Spawns a closure. If the pool is closed, or has no thread and can start none, the closure
+    /// runs here, at once.
+    ///
+    /// Allocates once if the closure captures more than two words. But the first four such closures
+    /// of up to six words need no allocation, if the scope's owner spawns them and is a worker.
     ///
     /// # Examples
     ///
@@ -148,7 +151,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Lets the worker that has opened this scope also run its jobs in waits for inner scopes.
+    /// Lets the worker that has opened this scope also run the scope's jobs while it waits for
+    /// inner scopes.
     ///
     /// By default, a worker that waits for a scope runs no job of the enclosing scopes. After this
     /// call it also runs the jobs that it has spawned into this scope since the inner scope began.
@@ -205,8 +209,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// Returns the wait that a job of the scope is within, if this thread runs the job. That is the
-    /// wait for the scope. But on the owner's thread it is the wait around the scope.
+    /// Returns the wait that a job of this scope is within (`data/helping.rs`). If the owner runs
+    /// the job, this is the wait around the scope; otherwise it is the wait for the scope.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
@@ -215,7 +219,8 @@ impl Core {
         local.is_some_and(|it| ptr::from_ref(it).addr() == self.owner)
     }
 
-    /// Runs `f` for the owner. On another thread, `Waiter::run` notes that the owner waits for `f`.
+    /// Runs `f`. Unless this thread is the worker that owns the scope, `Waiter::run` notes
+    /// meanwhile that the owner waits for `f`.
     pub(crate) fn run(&self, f: impl FnOnce()) {
         if self.is_owners(Local::current()) { f() } else { self.waiter.run(f) }
     }
@@ -230,8 +235,8 @@ impl Core {
     ///
     /// 1. I8 — the job is one of this scope, and the caller does not use the scope afterwards.
     unsafe fn end(this: *const Self) {
-        // SAFETY: 1 — the scope stays until this job is counted off. The reference is to atomic
-        // words only, which may go once this thread has written them.
+        // SAFETY: 1 — the scope stays until this job is counted off. `Countdown` has atomic words
+        // only, and this thread uses none of them after that.
         let countdown = unsafe { &(*this).countdown };
         // SAFETY: 1 — `end` calls this before it counts the job off, so the scope is there.
         let bell = || unsafe { (*this).bell.lock().clone() };
@@ -317,8 +322,8 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in this deque or on the shelf. In between it meets other
-    /// jobs. It runs those that an enclosing scope of this worker permits, and lays the rest aside.
+    /// Runs the jobs of the scope that are in this deque or on the shelf. Of the other jobs that it
+    /// meets, runs those that an enclosing scope of this worker permits, and lays the rest aside.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {

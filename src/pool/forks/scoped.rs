@@ -41,8 +41,8 @@ struct ScopedState<F, T> {
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// The closure has run, or never will. A result is here until the handle takes it. An error is
-    /// kept by the scope.
+    /// The closure has run, or never will. A result is here until the handle takes it. The scope
+    /// keeps an error.
     Done(Option<T>),
 }
 
@@ -61,7 +61,8 @@ impl<F: FnOnce() -> T, T> ScopedTask<F, T> {
         ptr::from_ref(self).addr()
     }
 
-    /// Takes the closure, if no thread has begun it. `by_handle` says for which side.
+    /// Takes the closure, if no thread has begun it. `by_handle` is `true` if the handle calls
+    /// this, and `false` if the job does.
     fn begin(&self, by_handle: bool) -> Option<F> {
         let mut state = self.0.lock();
         match mem::replace(&mut state.stage, Stage::Running) {
@@ -142,8 +143,8 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // In both cases below, `drop_unrun` has counted the job as dropped, although the handle has
-        // run the closure or gets the error.
+        // `drop_unrun` has counted the job as dropped. But in both cases below the handle has run
+        // the closure or gets the error, so this drop takes the count back.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -202,9 +203,9 @@ impl<T> ScopedJoinHandle<'_, T> {
 
     /// Waits for the job, and returns the result of its closure.
     ///
-    /// A worker of the pool runs the closure itself, if no thread has begun it. If another thread
-    /// runs it, the worker helps that thread. Meanwhile it runs no other work, by the rule of
-    /// [`ThreadPool::join`].
+    /// On a worker of the pool, `join` runs the closure itself, if no thread has begun it. If
+    /// another thread runs the closure, the worker helps that thread. Meanwhile the worker runs no
+    /// other work, by the rule of [`ThreadPool::join`].
     ///
     /// # Errors
     ///

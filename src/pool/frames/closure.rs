@@ -38,8 +38,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Moves a closure to a place of its own. Returns the closure if no place is left, or the
-    /// closure does not fit.
+    /// Moves a closure to an unused place of the room. Returns the closure if all places are used,
+    /// or if it does not fit.
     ///
     /// # Safety
     ///
@@ -126,7 +126,8 @@ impl Closure {
         if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }
     }
 
-    /// Makes a `Closure` of `f`, in the words or the room if it fits, or else in a box.
+    /// Makes a `Closure` of `f`. The captures lie in its words if they fit there, or else in the
+    /// room, or else in a box.
     ///
     /// # Safety
     ///

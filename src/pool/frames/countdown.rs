@@ -51,8 +51,8 @@ impl Countdown {
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed);
         loop {
-            // If this is the last job, only the owner could spawn another. An owner that spawns is
-            // awake, so it needs no bell.
+            // The bell is needed only if the owner waits and this is the last job. If the owner
+            // spawns another job meanwhile, it is awake, and needs no bell.
             let bell = (count == ONE | AWAITED).then(&bell);
             let less = count.wrapping_sub(ONE);
             match self.common.compare_exchange(count, less, JOINED.release(), Relaxed) {

@@ -56,8 +56,8 @@ impl Failures {
         self.with(|it| it.dropped += 1);
     }
 
-    /// Takes a job off the count of dropped jobs. Called when the job's handle was told of the
-    /// drop, or the job's closure has run after all.
+    /// Takes a job off the count of dropped jobs. Called when the job's handle gets the error, or
+    /// the job's closure has run after all.
     pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }

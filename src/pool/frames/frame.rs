@@ -35,13 +35,13 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// Makes a job whose closure does not use the room. Any thread may call this.
+    /// Makes a job whose closure does not lie in `room`. Any thread may call this.
     #[inline]
     pub(crate) fn job<F: FnOnce() + Send>(&self, f: F) -> Job {
         self.job_of(None, Closure::new(f))
     }
 
-    /// Makes a job on the owner's thread, which may put the closure into the room.
+    /// Makes a job whose closure can lie in `room`.
     ///
     /// # Safety
     ///
@@ -77,7 +77,8 @@ impl Core {
     }
 }
 
-/// Returns whether a job belongs to a scope whose owner is a worker, and so looks at the shelf.
+/// Returns whether a job belongs to a scope whose owner is a worker. Such an owner looks at the
+/// shelf.
 pub(crate) fn is_of_worker(job: &Job) -> bool {
     // SAFETY: I7 — the scope waits for the job, so its `Core` is there.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)

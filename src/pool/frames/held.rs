@@ -39,7 +39,8 @@ use core::mem::{self, MaybeUninit};
 use core::ptr;
 use core::task::Waker;
 
-/// Set while a raider follows the list, or the owner offers its halves: one thread at a time.
+/// Set while a raider follows the list of held halves, or while the owner offers them. Only one
+/// thread at a time can do either.
 const RAIDING: usize = 1;
 /// Another thread asks the owner to offer the halves that it holds. A hint.
 const CALLED: usize = 1 << 1;
@@ -294,8 +295,8 @@ impl Held {
             half.set_mark(TAKEN);
         }
         if oldest.is_null() || half.is_some() && ptr::eq(oldest, newest) {
-            // Relaxed, both: the exchange publishes nothing. If it fails, the owner holds another
-            // half.
+            // Relaxed, both: the exchange publishes nothing. If it fails, the owner has held
+            // another half, which stays in the list.
             let _ = self.newest.compare_exchange(newest, ptr::null_mut(), Relaxed, Relaxed);
         }
         half.map(|_| oldest.cast_const())

@@ -157,8 +157,8 @@ impl Builder {
     }
 
     /// Sets how long a thread beyond `num_threads` stays without a job before it ends. A wake-up
-    /// without a job does not prolong this time. No job wakes such a thread while enough others run.
-    /// The default is ten seconds.
+    /// without a job does not prolong this time. No job wakes such a thread while enough others
+    /// run. The default is ten seconds.
     ///
     /// # Examples
     ///

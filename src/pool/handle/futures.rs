@@ -93,11 +93,11 @@ impl Polling for Entrance {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-        // The job is made again, so that its words are in registers. Loading in pairs the words
-        // that were just stored one by one would wait for the stores.
+        // Makes the job again, so that its words are in registers. Otherwise `accept` would load in
+        // pairs the words that were just stored one by one, and wait for the stores.
         let submitted = match job.into_task() {
-            // In the deque this job would be the newest again, before all jobs that wait in the
-            // deque.
+            // `accept` would make this job the newest of the deque, so it would run before all jobs
+            // that wait there.
             Ok(task) if is_last => Pool::accept_yielded(&self.0, task),
             Ok(task) => Pool::accept(&self.0, Job::of_task(task)),
             Err(job) => Pool::accept(&self.0, job),

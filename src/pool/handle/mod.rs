@@ -39,14 +39,14 @@ use std::io;
 ///
 /// In each *turn* a worker runs one job, usually the newest of its own. A future that wakes itself
 /// while a worker polls it has *yielded*. Such a future waits until the worker's deque is empty,
-/// and queues behind the futures that have yielded there before. If the deque is empty, one turn in
-/// eight first takes up to 32 jobs from outside.
+/// and queues behind earlier futures that have yielded on this worker. But in one of eight turns
+/// with an empty deque, the worker first takes up to 32 jobs from outside the pool.
 ///
 /// So that jobs that keep spawning starve no other job, there are two exceptions:
 ///
 /// - After 61 jobs a turn begins with the oldest job that was spawned from outside. Jobs that ran
-///   inside other jobs count too. If futures have yielded on the worker, every second of these turns
-///   begins with the oldest such future instead.
+///   inside other jobs count too. If futures have yielded on the worker, every second of these
+///   turns begins with the oldest of these futures instead.
 /// - Every 16th of these turns begins with the oldest job of a random worker, possibly its own.
 ///
 /// # Examples
@@ -93,8 +93,9 @@ impl ThreadPool {
 
     /// Spawns a closure, and returns the handle of its task. Allocates once.
     ///
-    /// If the pool is closed, the closure is dropped, and the handle reports a cancellation.
-    /// [`try_spawn`](Self::try_spawn) gives the closure back instead.
+    /// If the pool is closed, or has no thread and can start none, the closure is dropped. The
+    /// handle then reports a cancellation. [`try_spawn`](Self::try_spawn) gives the closure back
+    /// instead.
     ///
     /// # Examples
     ///
@@ -289,7 +290,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Accepts or refuses a job if this thread is no worker, or the pool is closed.
+    /// Does the work of `accept` for a thread that is no worker of the pool, and for a closed pool.
     fn accept_elsewhere(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
             Ok(Some(local)) => local.deque.push(job),

@@ -161,7 +161,8 @@ impl LockedPool {
     ///
     /// # Examples
     ///
-    /// [`ThreadPool::drained`](crate::ThreadPool::drained) shows a future that awaits the jobs.
+    /// [`ThreadPool::drained`](crate::ThreadPool::drained) has an example of a future that awaits
+    /// the jobs.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
     }
@@ -253,10 +254,10 @@ impl Pool {
     /// again.
     #[cold]
     fn discard(&self) {
-        // Looks for jobs as a worker does before it sleeps. So either this thread sees a moved job,
-        // or the moving thread sees `DISCARD` after its notification. The barrier of an earlier
-        // dozer (`BARRED`) would not suffice: a moving thread that finds no worker dozing does not
-        // fence.
+        // Fences as a worker does before it sleeps. So either this thread sees a job that another
+        // thread has moved, or that thread sees `DISCARD` after its notification. An earlier
+        // barrier (`BARRED`) would not suffice: if the other thread saw no worker dozing, it did
+        // not fence.
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
         self.idle.activate();
@@ -353,8 +354,8 @@ impl Pool {
 }
 
 impl Drop for PoolHandle {
-    /// Shuts down as `shutdown(Drain)` does. But the drop does not wait on a thread of the pool, or
-    /// after `shutdown_background`.
+    /// Shuts down as `shutdown(Drain)` does. But a thread of the pool does not wait for the pool's
+    /// end, and after `shutdown_background` no thread waits.
     fn drop(&mut self) {
         self.0.close(Shutdown::Drain);
         if !self.0.is_own_thread() && !self.0.crew.lock().is_background {

@@ -42,7 +42,8 @@ impl Pool {
         }
         let result = Pool::fill(this, &mut crew);
         if result.is_ok() {
-            // The bit is cleared last, because a thread that does not see it relies on the threads.
+            // Cleared after the threads have started: a spawner that sees the bit cleared starts no
+            // thread.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
         drop(crew);
@@ -119,8 +120,8 @@ impl Pool {
         this.idle.activate();
         this.present.fetch_add(1, Relaxed);
         if is_guest {
-            // Both counts change under the lock, here and in `unseat`. So `run_enough` sees both
-            // changes or neither.
+            // `guests` and the count of running workers change together under the lock, here and in
+            // `unseat`. So `run_enough` sees both changes or neither.
             crew.guests += 1;
             this.idle.step_back();
         } else {
@@ -137,7 +138,7 @@ impl Pool {
         crew.alive -= 1;
     }
 
-    /// If `result` is an error, counts the thread that does not start as resting and gone. The
+    /// If `result` is an error, counts the thread that could not start as resting and gone. The
     /// caller holds no lock, because this can call the user's wakers.
     fn give_up<T>(&self, result: &io::Result<T>) {
         if result.is_err() {
@@ -213,9 +214,9 @@ impl Pool {
         }
     }
 
-    /// Wakes the workers that sleep because other threads had their places. Called when too few
-    /// workers run. Also called when the pool closes, since perhaps only these workers can run the
-    /// jobs.
+    /// Wakes the workers that block, or sleep in a wait, while other threads have their places.
+    /// Called when too few workers run. Also called when the pool closes, since perhaps only these
+    /// workers can run the jobs.
     #[cold]
     pub(crate) fn recall(&self) {
         self.registry.with(|seats| {
@@ -232,11 +233,12 @@ impl Pool {
         let surplus = crew.surplus();
         self.mark_spare(&crew);
         drop(crew);
-        // Relaxed, both: hints. A worker that wakes up finds `SPARE` when it next sleeps.
+        // Relaxed, both: hints. A worker that wakes up reads `SPARE` before it next sleeps.
         if surplus > self.idle.may_go.load(Relaxed) {
-            // Wakes sleeping workers, so that they sleep again with a timeout, and then may go. The
-            // last to fall asleep wake first, so a single one would each time be the same. Twice as
-            // many, so that the next surplus workers need wake none.
+            // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
+            // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
+            // `notify_one` would wake the same worker each time, the last to fall asleep. Twice as
+            // many wake, so that the next surplus workers need wake none.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {
@@ -288,8 +290,9 @@ impl Pool {
             crew.alive -= usize::from(!is_discharged);
             crew.leaving += usize::from(!is_discharged);
         }
-        // Another worker might have begun to block since this worker last looked for a job. It then
-        // relies on this worker, which leaves.
+        // Another worker might have begun to block since this worker last looked for a job, and
+        // rely on this worker. So if the pool is closing, another thread is started for the
+        // remaining jobs.
         let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
         drop(crew);
         this.give_up(&result);
@@ -304,7 +307,7 @@ impl Pool {
     }
 
     /// Frees the worker's index, after its stop hook has returned. Then starts a thread if the pool
-    /// lacks one, which it could not start while this worker counted.
+    /// lacks one, because this worker counts no longer against `max_threads`.
     pub(crate) fn vacate(this: &Arc<Self>, seat: &Seat, is_discharged: bool) {
         let mut crew = this.crew.lock();
         crew.taken[seat.index] = false;
@@ -321,7 +324,7 @@ impl Pool {
         this.give_up(&result);
     }
 
-    /// Counts a thread as gone. The last thread of a closed pool tells the pool's end.
+    /// Counts a thread as gone. The last thread of a closed pool also calls `tell_end`.
     pub(crate) fn go(&self) {
         let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
         self.idle.quiet.notify_all();

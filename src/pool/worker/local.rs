@@ -129,7 +129,7 @@ impl Local {
         }
     }
 
-    /// Makes this thread the worker `local` from now on; with `None`, no worker.
+    /// Makes this thread the worker `local`. With `None`, the thread is no worker any more.
     pub(crate) fn set_current(local: Option<&Local>) {
         INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));

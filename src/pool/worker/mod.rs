@@ -47,8 +47,8 @@ impl Local {
                     local.shared.report(payload);
                 }
             });
-            // After `retire`, jobs that the stop hook spawns go to the injector. It takes a job
-            // only if another thread is there to run it.
+            // After `retire`, jobs that the stop hook spawns go to the injector. The injector takes
+            // a job only if another thread is there to run it.
             Local::retire();
             local.hook(&local.shared.settings.on_thread_stop);
         });
@@ -147,9 +147,9 @@ impl Local {
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // A worker that might be surplus asks whether enough others run, before it takes
-            // another worker's job. While it has jobs of its own, which might never end, it asks
-            // only in some turns.
+            // While `SPARE` is set, a worker asks in `search`, before it steals, whether enough
+            // others run. A worker whose own jobs never end does not come that far. So it also asks
+            // here, in some turns.
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
@@ -210,10 +210,11 @@ impl Local {
     /// leave.
     pub(crate) fn sleep<'a>(&self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
-        // Read before the look, because an injector that is closed and empty stays so (I2).
+        // Read before the look at the injector. If the injector was closed at the read, and is
+        // empty at the look, it stays empty (I2).
         let attention = shared.attention.load(CALLED.acquire());
-        // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool
-        // those might have left already (I2).
+        // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
+        // other workers might have left already (I2), so it looks for jobs itself.
         let may_run = !is_spare || attention & CLOSED != 0;
         if may_run && shared.is_there_work() || self.is_called() {
             let search = resting.cancel();

@@ -77,8 +77,8 @@ impl Local {
     }
 
     /// Returns whether the injector has jobs that come before the futures that have yielded on this
-    /// worker. If there are no such futures, the answer does not matter. Then the injector's cache
-    /// line is not read.
+    /// worker. Without such futures the answer does not matter, so the injector's cache line is not
+    /// read.
     #[inline(always)]
     pub(super) fn looks_elsewhere(&self) -> bool {
         self.turn.get() % ELSEWHERE_FIRST_EVERY == 0
@@ -100,13 +100,13 @@ impl Local {
     /// Returns whether this is one of the turns that begin with `look_around`.
     #[inline(always)]
     pub(crate) fn looks_around(&self) -> bool {
-        // Not `turn % 61 == 0`, with which jobs can fall in step: a job that runs 60 others inside
-        // it adds 61 to `turn`.
+        // Not `turn % 61 == 0`: a job that runs 60 others inside it adds 61 to `turn`. With such
+        // jobs that test could fail for ever.
         self.turn.get().wrapping_sub(self.looked_at.get()) >= INJECTOR_FIRST_EVERY
     }
 
-    /// Calls the pool's own park, which can be a driver of input and output. Without this call a
-    /// busy worker would starve it.
+    /// Calls the user's park, which can be a driver of input and output. Without this call a busy
+    /// worker would starve the driver.
     #[cold]
     fn drive_park(&self) {
         if self.shared.settings.has_own_park() {
@@ -162,10 +162,10 @@ impl Local {
     /// Looks everywhere for some microseconds, then sleeps, and repeats this until there is a job.
     /// While the worker looks, notifiers wake no other worker.
     ///
-    /// A worker whose last sleep was short searches for longer, even if others search too. So a
-    /// pool whose next job comes soon has no thread to wake, and an idle pool sleeps at once. The
-    /// rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning for
-    /// a Shared-Memory Multiprocessor" (1991).
+    /// A worker whose last sleep was short searches for longer, even if others search too. So if
+    /// the next job comes soon, no thread has to be woken. In an idle pool the searches are short.
+    /// The rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning
+    /// for a Shared-Memory Multiprocessor" (1991).
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
@@ -223,9 +223,9 @@ impl Local {
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
 
-    /// Takes a job from another worker, and a batch after it. A half of a `join` or a job of a
-    /// scope comes alone, and runs at once, as a service. So the worker that waits for that half or
-    /// job can find it.
+    /// Takes the oldest job of another worker, and a batch after it. A half of a `join` or a job of
+    /// a scope comes alone, and runs at once, as a service. So the worker that waits for that half
+    /// or job finds the service, and can help with it.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -300,8 +300,9 @@ impl Local {
         Some(job)
     }
 
-    /// Drops the tombstones at the new end of this deque. Stops at the floor, or at the newest half
-    /// of a `join`, which keeps its index so that its owner finds it.
+    /// Drops the tombstones at the new end of this deque. Stops where the innermost service or
+    /// scope began, or at the newest half of a `join`. That half keeps its index, so that its owner
+    /// finds it.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);

@@ -24,7 +24,7 @@ const LEAST_YIELDS: u32 = 32;
 
 impl Local {
     /// Runs `f`, which does not panic, as a service that ends `wait` and is within the wait
-    /// `within`.
+    /// `within` (`data/helping.rs`).
     pub(crate) fn serving<R>(&self, wait: WaitId, within: WaitId, f: impl FnOnce() -> R) -> R {
         self.with_floor(|floor| {
             let depth = self.depth.get();
@@ -69,8 +69,8 @@ impl Local {
     }
 
     /// Helps until the wait is over, and sleeps when there is no job with which to help. `calls`
-    /// asks for the bell at the end of the wait, and returns `false` if it is too early to ask.
-    /// `look` is called after each job and each sleep.
+    /// asks another thread to ring the bell at the end of the wait. It returns `false` if it is too
+    /// early to ask. `look` is called after each job and each sleep.
     #[cold]
     pub(crate) fn wait_for(
         &self,
@@ -105,13 +105,13 @@ impl Local {
         }
     }
 
-    /// Runs a job within a wait, and deals with the jobs that it leaves in the deque. Of these,
-    /// runs those of the same scope until the wait is over, and lays the others aside. Their
-    /// service has ended, so the threads that wait for them might not look into this deque.
+    /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
+    /// deque, until the wait is over. Lays the rest aside: the job's service has ended, so the
+    /// threads that wait for the rest might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
-        // Panics are caught: perhaps no thread waits for a pinned job, so no thread would get its
-        // panic.
+        // Catches a panic: perhaps no thread waits for a pinned job, so the panic goes to the panic
+        // handler.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
@@ -123,8 +123,8 @@ impl Local {
     }
 
     /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
-    /// job that was spawned by a service which ends the wait. If `is_deep`, the service may also
-    /// end a wait within the wait. If there is no such job, asks these services' workers to offer
+    /// job that was spawned by a service which ends `wait`. If `is_deep`, services that end a wait
+    /// within `wait` count too. If there is no such job, asks these services' workers to offer
     /// their held halves. With `raids`, also takes one of these halves.
     fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
@@ -150,9 +150,10 @@ impl Local {
     /// Sleeps for at most `timeout`, until the wait is over or there is a job that may run within
     /// it. Runs that job.
     ///
-    /// If there are only other jobs, or the thread serves a scheduler, gives its place to another
-    /// thread and sleeps on. Then it also wakes for an urgent job, for a job on the shelf, and when
-    /// its place is needed again. If no thread takes the place, it sleeps for at most `PAUSE`.
+    /// If there are jobs, but none that may run within the wait, gives its place to another thread
+    /// and sleeps on. Does so too if the thread serves a scheduler. The worker then also wakes for
+    /// an urgent job, for a job on the shelf, and when its place is needed again. If no thread
+    /// takes the place, it sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -172,19 +173,18 @@ impl Local {
             }
             Waited::Aside => drop(bell),
         }
-        // Other owners of scopes look only at the oldest job of this deque, and this worker might
-        // sleep for long.
+        // The owner of another scope looks only at the oldest job of this deque. The scope's other
+        // jobs here would stay hidden from it while this worker sleeps.
         self.expose();
         if current::is_aside() || !self.has_place.get() {
-            // A nested `aside` only runs its closure. The outer `aside` notified another worker
-            // when it began, but jobs might have come since. Without a place, `aside` notifies
-            // none.
+            // Within another `aside`, or without a place, the `aside` below notifies no worker. But
+            // jobs might have come, so this call notifies one.
             idle.notify_one();
         }
         current::aside(|| {
-            // In a section that blocks, the place may have been recalled already. The bell rings
-            // only once for a recall, so this wait would miss it. Relaxed: the bell orders the
-            // flag.
+            // In a section that blocks, a `recall` might have rung the bell before this wait, and
+            // does not ring it again. Then `relies` returns `false`, and this wait sleeps for at
+            // most `PAUSE`. Relaxed: the bell orders the flag.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
@@ -206,7 +206,8 @@ impl Local {
         self.sleep_in_wait(NOTHING, timeout, |has_slept| has_slept);
     }
 
-    /// Sleeps until the bell rings, or `take` returns a job. Returns that job. May wake spuriously.
+    /// Sleeps until the bell rings, or `take` returns a job. Returns that job, or `None` after the
+    /// bell or a spurious wake-up.
     pub(crate) fn sleep_until_job(&self, take: impl Fn() -> Option<Job>) -> Option<Job> {
         let idle = &self.shared.idle;
         self.sleeps.set(self.sleeps.get().wrapping_add(1));
@@ -223,11 +224,11 @@ impl Local {
         }
     }
 
-    /// Lays aside the jobs of other workers' scopes in this deque, and all jobs that are older than
-    /// one of them.
+    /// Lays aside the newest job in this deque that belongs to another worker's scope, and all
+    /// older jobs.
     ///
-    /// Looks from the oldest job to the first half of a `join`. The jobs above that half stay. If
-    /// their spawner runs in a wait, `help` lays them aside when the spawner ends.
+    /// Looks only at the jobs below the oldest half of a `join`. If a job above that half was
+    /// spawned by a job that `help` runs, `help` lays it aside later.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -266,8 +267,8 @@ impl Pool {
             self.injector.try_push(job).map_err(|it| it.0)?;
             None
         } else {
-            // Under the lock, because a worker that sees the pool closed must also see a job put on
-            // the shelf before.
+            // Under the lock, so that a worker that sees the pool closed also sees every job that
+            // was put on the shelf before.
             let crew = self.crew.lock();
             if crew.is_closing {
                 return Err(job);

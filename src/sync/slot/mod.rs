@@ -11,10 +11,9 @@
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
 //! slot is a copy of the pointer. Only opening the copy touches the payload. So loom reports an
 //! item that is opened before its writer is done. An assertion fails if an item is taken twice or
-//! was never written. The model permits each outcome of the machine. A torn copy of the machine
-//! mixes several writes to the slot, where the model's copy is any one of these writes. But in both
-//! forms a copy is opened only after a claim. A claimed copy is never torn, by an invariant of the
-//! structure (I5 of the deque).
+//! was never written. The model permits each outcome of the machine, except torn copies: instead of
+//! a mixture of several writes, a copy is one of them. No thread opens a torn copy, because the
+//! copy of a claimed item is whole (I5 of the deque).
 //!
 //! `locked`, *where `words` cannot run*: `words` needs inline assembly, which WebAssembly does not
 //! have and Miri does not run. In this form a thread holds one lock of the process during each

@@ -14,8 +14,8 @@ use std::vec::Vec;
 #[derive(Debug)]
 struct WatchedItem<T> {
     item: UnsafeCell<MaybeUninit<T>>,
-    /// The standard library's, because loom's would add a happens-before edge. Only a second taker,
-    /// which is a bug, finds it set.
+    /// Set by the thread that takes the item, to notice a second taker. An atomic of the standard
+    /// library, because one of loom's would add a happens-before edge.
     taken: AtomicBool,
     /// A second copy of the item's words, outside loom's cell: a thread may look at these words
     /// while another thread takes the item.

@@ -87,8 +87,8 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(crate) fn copy_to(&self, other: &Self) {
         for_each_piece!(T, |at, P| {
-            // Relaxed, both: a claim decides whether the copy may be opened. The caller publishes
-            // it later.
+            // Relaxed load: a claim decides whether the copy may be opened. Relaxed store: the
+            // caller publishes the other slot later.
             other.piece::<P>(at).store(self.piece::<P>(at).load(Relaxed), Relaxed);
         });
     }
@@ -97,8 +97,8 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(crate) fn swap(&self, other: &Self) {
         for_each_piece!(T, |at, P| {
-            // Relaxed, all: the caller owns both slots, and no claim lets another thread open its
-            // copy of them.
+            // Relaxed: the caller owns both slots. A thief might copy them now, but its claim then
+            // fails, so it never opens that copy.
             let piece = self.piece::<P>(at).load(Relaxed);
             self.piece::<P>(at).store(other.piece::<P>(at).load(Relaxed), Relaxed);
             other.piece::<P>(at).store(piece, Relaxed);
