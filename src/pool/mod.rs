@@ -112,9 +112,10 @@
 //! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |
 //! | `forks` | `join` and scopes |
 //!
-//! Four files stand beside the folders. `blocking.rs` has sections that block, and `broadcast.rs`
+//! Five files stand beside the folders. `blocking.rs` has sections that block, and `broadcast.rs`
 //! has calls that each worker makes. `guest.rs` has outside threads that are workers for a call,
-//! and `hosted.rs` has pools whose threads another layer starts.
+//! and `hosted.rs` has pools whose threads another layer starts. `yields.rs` has calls in which a
+//! worker runs any job.
 //!
 //! # Sources
 //!
@@ -132,6 +133,7 @@ mod guest;
 mod handle;
 mod hosted;
 mod worker;
+mod yields;
 
 pub use blocking::blocking;
 pub use data::counters::WorkerMetrics;
@@ -146,8 +148,9 @@ pub use handle::ThreadPool;
 pub use handle::builder::Builder;
 pub use handle::locked::LockedPool;
 pub use handle::metrics::PoolMetrics;
-pub use hosted::{WorkerThread, Yield, run_until, yield_local, yield_now};
+pub use hosted::WorkerThread;
 pub use worker::local::worker_index;
+pub use yields::{Yield, run_until, yield_local, yield_now};
 
 /// The parts that models test by themselves. Not part of the public API.
 #[cfg(filch_loom_build)]

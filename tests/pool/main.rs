@@ -18,6 +18,7 @@ mod held;
 mod hosted;
 mod known_bugs;
 mod leaving;
+mod meets;
 mod panicking;
 mod places;
 mod random_programs;

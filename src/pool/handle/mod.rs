@@ -281,7 +281,7 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
-            Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
+            Some(local) if local.takes_in() && this.attention.load(Relaxed) & CLOSED == 0 => {
                 local.deque.push_made(job);
             }
             _ => return Pool::accept_elsewhere(this, job),
@@ -339,9 +339,9 @@ impl Pool {
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
-            Some(local) => Ok(Some(local)),
-            None if attention & MISSING != 0 => Pool::start(this).map(|()| None),
-            None => Ok(None),
+            Some(local) if local.takes_in() => Ok(Some(local)),
+            _ if attention & MISSING != 0 => Pool::start(this).map(|()| None),
+            _ => Ok(None),
         }
     }
 }

@@ -153,7 +153,10 @@ impl Local {
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
-            if attention & SPARE == 0 || self.has_own() {
+            // A thief takes a job from a deque before one from the injector. So it has to look around
+            // too, but only if it is not the surplus worker.
+            let may_look = || self.looks_around() && !self.shared.run_enough(1);
+            if attention & SPARE == 0 || self.has_own() || may_look() {
                 if let Some(job) = self.find() {
                     return Some(job);
                 }

@@ -1,0 +1,188 @@
+//! Calls in which a worker runs any queued job: `yield_now`, `yield_local`, and the wait
+//! `run_until`.
+//!
+//! A worker that waits for something with which it cannot help, such as another pool, calls
+//! `run_until`. In that wait it runs any job, against the rule of other waits (`data/helping.rs`).
+//! It takes one job at a time, because a batch in its deque would seem to come from the service
+//! that it runs (I9). A job that runs in this wait is a stranger to the tasks inside which it runs
+//! (`current::as_stranger`). It inherits neither their current queue nor their cancellation.
+
+use super::forks::scope::sleep_until;
+use super::worker::local::Local;
+use crate::sync::thread::Finally;
+use crate::task::{Job, current};
+use core::task::Waker;
+
+/// The result of [`yield_now`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Yield {
+    /// The call has run a job.
+    Executed,
+    /// The call has found no job.
+    Idle,
+}
+
+/// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread that is no
+/// worker of a [`ThreadPool`].
+///
+/// The job need not be part of the caller's work. If it wants a lock that this thread holds, the
+/// thread waits for itself for ever. If the job panics, the [panic handler](Builder::panic_handler)
+/// is called.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{self, Yield};
+///
+/// let pool = filch::ThreadPool::new(1)?;
+/// let same = pool.clone();
+/// let task = pool.spawn(move || {
+///     same.spawn_detached(|| ()).unwrap();
+///     [pool::yield_now(), pool::yield_now()]
+/// });
+/// assert_eq!(task.join().unwrap(), [Some(Yield::Executed), Some(Yield::Idle)]);
+/// assert_eq!(pool::yield_now(), None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn yield_now() -> Option<Yield> {
+    Local::current().map(|local| local.awake(|| local.run_some(local.take_any())))
+}
+
+/// Runs a job that is in one of this worker's own queues, as [`yield_now`] does.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool::{self, Yield};
+///
+/// let pool = filch::ThreadPool::new(1)?;
+/// assert_eq!(pool.spawn(pool::yield_local).join().unwrap(), Some(Yield::Idle));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn yield_local() -> Option<Yield> {
+    Local::current().map(|local| local.awake(|| local.run_some(local.take_local())))
+}
+
+/// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
+/// ends only after queued jobs have run, on a thread that no other thread can replace.
+///
+/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`. `is_over` can
+/// itself wait, for a task of another pool for example.
+///
+/// # Examples
+///
+/// ```
+/// use filch::pool;
+/// use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+/// use std::sync::Arc;
+///
+/// let pool = filch::ThreadPool::new(1)?;
+/// let (same, is_done) = (pool.clone(), Arc::new(AtomicBool::new(false)));
+/// let task = pool.spawn(move || {
+///     let other = is_done.clone();
+///     // There is one thread, and it waits for a job that it has to run itself.
+///     pool::run_until(|| is_done.load(SeqCst), |waker| {
+///         same.spawn_detached(move || {
+///             other.store(true, SeqCst);
+///             waker.wake();
+///         }).unwrap();
+///     });
+/// });
+/// task.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
+    match Local::current() {
+        Some(local) => local.awake(|| local.run_until(is_over, tell)),
+        None => sleep_until(is_over, tell),
+    }
+}
+
+impl Local {
+    fn run_some(&self, job: Option<Job>) -> Yield {
+        job.map_or(Yield::Idle, |job| {
+            current::as_stranger(self.shared.id, || self.run_caught(job));
+            Yield::Executed
+        })
+    }
+
+    /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
+    /// job of its deque. Leaves jobs that are older than the innermost service or scope.
+    fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
+        self.offer_held();
+        if self.shared.is_discarding() {
+            // The thread that cancels the pool might have emptied this deque before these jobs
+            // came. So this worker drops them itself.
+            let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
+            own.for_each(|job| self.shared.drop_unless_awaited(job));
+        }
+        self.take_urgent().or_else(first).or_else(|| self.pop_above_floor())
+    }
+
+    /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
+    /// innermost service (I9).
+    fn take_any(&self) -> Option<Job> {
+        let looks_around = self.looks_around() && !self.shared.is_discarding();
+        let own = self.take_own(|| if looks_around { self.look_around() } else { None });
+        if own.is_some() || self.shared.is_discarding() {
+            // The jobs of scopes are not dropped: they lie on the shelf, until a thread runs them.
+            return own.or_else(|| self.shared.shelf.take());
+        }
+        // Chosen at random, not by the parity of the count of turns. If each job runs another
+        // inside it, the count grows by two, and the parity never changes.
+        let is_others = self.random() % 2 == 0;
+        // Jobs below the floor come too, since perhaps no other worker takes them. No such job is
+        // added during this wait, so these jobs starve no others.
+        let elsewhere = || self.yielded_or(is_others, || self.take_one());
+        self.take_below().or_else(elsewhere).or_else(|| self.steal_one())
+    }
+
+    /// Takes the oldest job of this worker's deque, even from below the floor.
+    fn take_below(&self) -> Option<Job> {
+        self.seat.stealer.steal_some(|_, _| true)
+    }
+
+    /// Takes a job from this worker's own queues. In some calls the futures that have yielded come
+    /// before the jobs, which might never end.
+    fn take_local(&self) -> Option<Job> {
+        let is_yieldeds = self.random() % 8 == 0;
+        let own = self.take_own(|| if is_yieldeds { self.pop_yielded() } else { None });
+        own.or_else(|| self.take_below()).or_else(|| self.pop_yielded())
+    }
+
+    /// Runs `f`, which takes a job and runs it. A worker that parks is not active, but must be
+    /// active before it takes a job (I4).
+    fn awake<R>(&self, f: impl FnOnce() -> R) -> R {
+        let is_parked = self.park.try_borrow_mut().is_err();
+        let idle = &self.shared.idle;
+        let _rests = is_parked.then(|| {
+            idle.activate();
+            Finally(|| idle.rest())
+        });
+        f()
+    }
+
+    fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
+        tell(self.seat.bell.clone());
+        while !is_over() {
+            let mut job = self.take_any();
+            if job.is_none() {
+                // The condition is asked again, because `take_any` might have dropped the job for
+                // which it waits. It is asked before the sleep begins, because it can itself wait.
+                let sleeps = self.sleeps.get();
+                if is_over() {
+                    return;
+                }
+                if self.sleeps.get() != sleeps {
+                    // The bell might have rung for this wait in the condition's own wait.
+                    self.seat.bell.wake_by_ref();
+                }
+                // In a cancelled pool `take_any` drops jobs, whose destructors may wait. That must
+                // not happen inside the call, which borrows the bell.
+                let may_drop = || self.shared.is_discarding();
+                job = self.sleep_until_job(|| if may_drop() { None } else { self.take_any() });
+            }
+            self.run_some(job);
+        }
+    }
+}

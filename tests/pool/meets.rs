@@ -1,0 +1,173 @@
+//! Tests of promises of a pool where two of its features meet: a section that blocks and the end of
+//! the pool, a surplus thread and jobs from outside, a wait for any job and scopes or parks.
+
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use crate::corners::make_one_spare;
+use filch::executor::Shutdown;
+use filch::idle::{Park, ThreadPark};
+use filch::pool::{self, Yield};
+use filch::{Executor, Job, ThreadPool};
+use std::cell::RefCell;
+use std::future::Future;
+use std::iter;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::Duration;
+
+const AN_HOUR: Duration = Duration::from_secs(3600);
+
+thread_local! {
+    /// Dropped when the thread has left its pool.
+    static STAYS: RefCell<Option<mpsc::Sender<()>>> = const { RefCell::new(None) };
+}
+
+/// A thread blocks, the pool closes, and the thread that had its place leaves. Perhaps no other
+/// thread would run what the blocked thread spawns then.
+#[test]
+fn a_batch_from_a_thread_that_blocks_while_its_pool_closes_runs_or_is_refused() {
+    let (stays, gone) = mpsc::channel::<()>();
+    let stays = Mutex::new(Some(stays));
+    let hook = move |index| {
+        if index == 1 {
+            STAYS.set(stays.lock().unwrap().take());
+        }
+    };
+    let pool = ThreadPool::builder().num_threads(1).max_threads(4).on_thread_start(hook);
+    let pool = pool.build().unwrap();
+    let same = pool.clone();
+    let task = pool.spawn(move || {
+        pool::blocking(|| {
+            let (tell, told) = mpsc::channel();
+            let closes = iter::once_with(|| {
+                same.shutdown_background(Shutdown::Drain);
+                assert_eq!(gone.recv_timeout(MINUTE), Err(mpsc::RecvTimeoutError::Disconnected));
+                move || tell.send(()).unwrap()
+            });
+            match same.spawn_batch(closes) {
+                Ok(()) => told.recv_timeout(MINUTE / 6).is_ok(),
+                Err(refused) => refused.rejected.len() == 1,
+            }
+        })
+    });
+    assert!(done(task), "accepted, and no thread is left that runs it");
+}
+
+/// A thief takes jobs one by one from a scope that goes on and on, while there is a surplus thread.
+#[test]
+fn a_surplus_thread_keeps_no_thief_from_jobs_from_outside() {
+    let pool = ThreadPool::builder().num_threads(2).max_threads(3).keep_alive(AN_HOUR);
+    let pool = pool.build().unwrap();
+    // One of the two threads is occupied, while a third is made.
+    let release = make_one_spare(&pool);
+    drop(release);
+    wait_for(|| pool.metrics().num_workers == 3);
+    pool.wait_idle().unwrap();
+    let (same, seen) = (pool.clone(), Arc::new(AtomicBool::new(false)));
+    let ((tell, begun), sees) = (mpsc::channel(), Arc::clone(&seen));
+    let spawner = pool.spawn(move || {
+        let (ran, mut spawned) = (AtomicUsize::new(0), 0);
+        same.scope(|scope| {
+            while spawned < 2_000_000 && !sees.load(SeqCst) {
+                let ran = &ran;
+                scope.spawn(move || _ = ran.fetch_add(1, SeqCst));
+                spawned += 1;
+                if spawned == 20_000 {
+                    tell.send(()).unwrap();
+                }
+                // The thief never finds the deque empty, and the deque does not become long.
+                while spawned > ran.load(SeqCst) + 10_000 {
+                    thread::yield_now();
+                }
+            }
+        });
+        spawned
+    });
+    begun.recv_timeout(MINUTE).unwrap();
+    pool.spawn_detached(move || seen.store(true, SeqCst)).unwrap();
+    let spawned = done(spawner);
+    assert!(spawned < 2_000_000, "it had its turn only when they had ended");
+}
+
+struct Sets(Arc<AtomicBool>, Waker);
+
+impl Drop for Sets {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+        self.1.wake_by_ref();
+    }
+}
+
+/// The job lies on the shelf, since jobs of scopes are not dropped.
+#[test]
+fn a_wait_in_a_scope_of_a_cancelled_pool_runs_the_job_of_the_scope() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            same.scope(|scope| {
+                let flag = Arc::new(AtomicBool::new(false));
+                let sees = Arc::clone(&flag);
+                let tell = |waker| {
+                    let sets = Sets(flag, waker);
+                    scope.spawn(move || drop(sets));
+                    same.shutdown_background(Shutdown::Cancel);
+                };
+                pool::run_until(|| sees.load(SeqCst), tell);
+            });
+        });
+        let _ = ended(task);
+    });
+}
+
+#[test]
+fn a_worker_that_yields_to_its_own_jobs_runs_those_from_before_a_scope() {
+    let pool = ThreadPool::new(1).unwrap();
+    let same = pool.clone();
+    let task = pool.spawn(move || {
+        same.spawn_detached(|| ()).unwrap();
+        same.scope(|_| [pool::yield_local(), pool::yield_local()])
+    });
+    assert_eq!(done(task), [Some(Yield::Executed), Some(Yield::Idle)]);
+}
+
+/// Spawns a job in its park, and runs it there.
+struct Helps(ThreadPark, Arc<Mutex<Option<(ThreadPool, Job)>>>);
+
+impl Park for Helps {
+    fn park(&mut self, timeout: Option<Duration>) {
+        let job = self.1.lock().unwrap().take();
+        if let Some((pool, job)) = job {
+            pool.execute(job).unwrap();
+            assert_eq!(pool::yield_now(), Some(Yield::Executed));
+        }
+        self.0.park(timeout);
+    }
+    fn unparker(&self) -> Waker {
+        self.0.unparker()
+    }
+}
+
+#[test]
+fn a_pool_is_not_idle_while_a_park_runs_a_job() {
+    let cell = Arc::new(Mutex::new(None));
+    let own = Arc::clone(&cell);
+    let park = move |_| Helps(ThreadPark::new(), Arc::clone(&own));
+    let pool = ThreadPool::builder().num_threads(1).parker(park).build().unwrap();
+    let ((tell, begun), (open, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+    let job = Job::new(move || {
+        tell.send(()).unwrap();
+        let _ = gate.recv_timeout(MINUTE);
+    });
+    *cell.lock().unwrap() = Some((pool.clone(), job));
+    done(pool.spawn(|| ()));
+    begun.recv_timeout(MINUTE).unwrap();
+    let mut drained = pin!(pool.drained());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(drained.as_mut().poll(&mut context).is_pending(), "a job runs");
+    drop(open);
+    pool.wait_idle().unwrap();
+    assert!(drained.poll(&mut context).is_ready());
+}
