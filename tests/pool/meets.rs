@@ -169,5 +169,34 @@ fn a_pool_is_not_idle_while_a_park_runs_a_job() {
     assert!(drained.as_mut().poll(&mut context).is_pending(), "a job runs");
     drop(open);
     pool.wait_idle().unwrap();
-    assert!(drained.poll(&mut context).is_ready());
+}
+
+/// A thread that queues a job relies neither on a worker whose hook is about to let it sleep, nor
+/// on one that has been woken up and is in its hook.
+#[test]
+fn a_hook_that_takes_long_keeps_no_job_from_the_other_threads() {
+    for is_park in [true, false] {
+        let is_armed = Arc::new(AtomicBool::new(false));
+        let ((tell, begun), (open, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+        let (arms, gate) = (Arc::clone(&is_armed), Mutex::new(gate));
+        let hook = move |_| {
+            if arms.swap(false, SeqCst) {
+                tell.send(()).unwrap();
+                let _ = gate.lock().unwrap().recv_timeout(MINUTE);
+            }
+        };
+        let builder = ThreadPool::builder().num_threads(2);
+        let builder =
+            if is_park { builder.on_thread_park(hook) } else { builder.on_thread_unpark(hook) };
+        let pool = builder.build().unwrap();
+        done(pool.spawn(|| ()));
+        wait_for(|| pool.metrics().workers.iter().filter(|it| it.park_count > 0).count() == 2);
+        is_armed.store(true, SeqCst);
+        let first = pool.spawn(|| ());
+        begun.recv_timeout(MINUTE).unwrap();
+        let in_time = MINUTE / 6;
+        assert!(pool.spawn(|| ()).join_timeout(in_time).is_ok(), "in the park: {is_park}");
+        assert!(first.join_timeout(in_time).is_ok(), "in the park: {is_park}");
+        drop(open);
+    }
 }

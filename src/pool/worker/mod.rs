@@ -7,7 +7,7 @@ pub(crate) mod search;
 pub(crate) mod waits;
 
 use crate::executor::Reason;
-use crate::idle::{Resting, Search};
+use crate::idle::{Resting, Search, Searchers};
 use crate::injector::Injector;
 use crate::pool::CALLED;
 use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, MISSING, PINNED, Pool, SPARE, SURPLUS};
@@ -211,7 +211,7 @@ impl Local {
     /// Sleeps until there might be a job. A spare worker sleeps until too few others run. A queue
     /// that is not certainly empty counts as having a job. Returns `None` if the worker has to
     /// leave.
-    pub(crate) fn sleep<'a>(&self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
+    pub(crate) fn sleep<'a>(&'a self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
         // Read before the look at the injector. If the injector was closed at the read, and is
         // empty at the look, it stays empty (I2).
@@ -219,7 +219,8 @@ impl Local {
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
         // other workers might have left already (I2), so it looks for jobs itself.
         let may_run = !is_spare || attention & CLOSED != 0;
-        if may_run && shared.is_there_work() || self.is_called() {
+        let is_wanted = || may_run && shared.is_there_work() || self.is_called();
+        if is_wanted() {
             let search = resting.cancel();
             relax();
             return Some(search);
@@ -227,13 +228,18 @@ impl Local {
         if attention & CLOSED != 0 {
             return None;
         }
-        self.hook(&shared.settings.on_thread_park);
-        if self.has_own() {
-            // The hook has spawned a job, which perhaps no other worker takes. A worker sleeps only
-            // with empty deques (I4).
-            let search = resting.cancel();
-            self.hook(&shared.settings.on_thread_unpark);
-            return Some(search);
+        let sleepers = if is_spare { &shared.idle.spares } else { &shared.idle.searchers };
+        let mut resting = resting;
+        if shared.settings.on_thread_park.is_some() {
+            let hook = &shared.settings.on_thread_park;
+            resting = self.hook_aside(hook, resting.cancel(), sleepers).prepare();
+            // Looks once more, because jobs queued during the hook did not wake this worker. If the
+            // hook has spawned a job, perhaps no other worker takes it. A worker sleeps only with
+            // empty deques (I4).
+            if is_wanted() || self.has_own() || shared.is_closed() {
+                let hook = &shared.settings.on_thread_unpark;
+                return Some(self.hook_aside(hook, resting.cancel(), sleepers));
+            }
         }
         let since = self.note_end_of_work();
         let may_go = is_spare || attention & SPARE != 0;
@@ -248,7 +254,7 @@ impl Local {
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
         drop((has_place, park));
         let slept = self.note_begin_of_work(since);
-        self.hook(&shared.settings.on_thread_unpark);
+        let search = self.hook_aside(&shared.settings.on_thread_unpark, search, sleepers);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
             self.is_discharged.set(true);
             return None;
@@ -322,6 +328,22 @@ impl Local {
         Pool::vacate(shared, &self.seat, self.is_discharged.get());
         shared.idle.rest();
         shared.go();
+    }
+
+    /// Calls a hook between two searches. The hook can take long. So a thread that queues a job
+    /// meanwhile wakes another worker, and does not rely on this one.
+    fn hook_aside<'a>(
+        &self,
+        hook: &Option<Hook>,
+        search: Search<'a>,
+        sleepers: &'a Searchers,
+    ) -> Search<'a> {
+        if hook.is_none() {
+            return search;
+        }
+        search.found(|| false);
+        self.hook(hook);
+        sleepers.search()
     }
 
     /// Calls a hook of the user's. The pool reports the hook's panic, and the worker goes on.
