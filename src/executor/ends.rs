@@ -42,8 +42,9 @@ pub enum Shutdown {
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker does
-    /// so when it looks for a job, but never inside a wait. A thread that drops jobs counts as a
-    /// thread of the pool meanwhile. So a destructor that would wait for the pool gets
+    /// so when it looks for a job, also in [`yield_now`](crate::pool::yield_now) and
+    /// [`run_until`](crate::pool::run_until), but in no other wait. A thread that drops jobs counts
+    /// as a thread of the pool meanwhile. So a destructor that would wait for the pool gets
     /// [`WouldDeadlock`].
     Cancel,
 }

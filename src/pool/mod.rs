@@ -65,8 +65,9 @@
 //! # Invariants
 //!
 //! - **I1** A job is accepted in one of four places. The injector accepts jobs while it is open. A
-//!   worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of scopes
-//!   whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
+//!   worker's own deques accept the jobs that the worker spawns outside a section that blocks. The
+//!   shelf accepts jobs of scopes whose owners are workers. A seat accepts calls of broadcasts until
+//!   the pool is closing.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
 //!   injector is closed and empty. Its deques and the injector then stay empty. A worker that later
 //!   puts a job on the shelf looks there before it leaves itself. A worker that leaves an open pool

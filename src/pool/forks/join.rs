@@ -99,7 +99,8 @@ impl ThreadPool {
     ///
     /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
     /// another worker has taken it meanwhile. A worker without work can take the second closure at
-    /// any time, whatever the first does. Then the caller waits for that worker, and helps it.
+    /// any time, whatever the first does. But in a closed pool perhaps no such worker is left. If
+    /// another worker has taken the closure, the caller waits for that worker, and helps it.
     /// Meanwhile the caller runs only halves of joins and jobs of scopes that the second closure
     /// waits for, and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only other
     /// work, another thread takes the caller's place until the wait ends, as in
