@@ -117,9 +117,10 @@ impl WorkerThread {
     /// a main loop, that has work of its own between its calls of the pool.
     ///
     /// The thread runs jobs only in its waits, by the rule of [`join`](ThreadPool::join), and in
-    /// [`yield_now`]. Other workers steal the jobs that the thread has spawned. The thread makes
-    /// its call of a [broadcast](ThreadPool::broadcast) in its next wait or `yield_now`. The pool
-    /// is not [idle](ThreadPool::wait_idle) while the thread lives, and calls no hooks for it.
+    /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that the thread has
+    /// spawned. The thread makes its call of a [broadcast](ThreadPool::broadcast) in its next wait
+    /// or `yield_now`. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and
+    /// calls no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
     /// the pool has one thread less. Jobs that are left at the end of the pool or of this thread,

@@ -23,11 +23,11 @@ pub enum Yield {
 }
 
 /// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread that is no
-/// worker of a [`ThreadPool`].
+/// worker of a [`ThreadPool`](crate::ThreadPool).
 ///
 /// The job need not be part of the caller's work. If it wants a lock that this thread holds, the
-/// thread waits for itself for ever. If the job panics, the [panic handler](Builder::panic_handler)
-/// is called.
+/// thread waits for itself for ever. If the job panics, the [panic
+/// handler](crate::pool::Builder::panic_handler) is called.
 ///
 /// # Examples
 ///
