@@ -101,8 +101,8 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
 /// `head` counts. It also sees the `tail` that the consumers of earlier positions saw.
 ///
-/// A consumer that registers an orphan sees everything that earlier threads saw when they changed
-/// `head`. So if one of them could see an item in the orphan's slot, the consumer finds the item.
+/// All that happened before an earlier change of `head` also happens before a consumer registers an
+/// orphan. So if the push into the orphan's slot did, the consumer finds the item there.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
 /// A consumer that cannot open the orphan that it holds sees the mark of the orphan's slot. A

@@ -151,7 +151,8 @@ impl Position {
     /// next have the same position.
     #[inline(always)]
     pub(super) const fn of(number: u64, offset: usize, slots: usize) -> Self {
-        // `slots` is a power of two, so `slots` units are one step of the number.
+        // A unit is one step of the segment's number, divided by `slots`. This is exact, because
+        // `slots` is a power of two.
         Position((number << NUMBER_SHIFT).wrapping_add(Position::unit(slots) * offset as u64))
     }
 

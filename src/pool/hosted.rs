@@ -128,7 +128,7 @@ impl WorkerThread {
     ///
     /// # Errors
     ///
-    /// Returns the worker as an error if this thread is already a worker, or runs a task.
+    /// If this thread is already a worker, or runs a task, returns `Err` with this `WorkerThread`.
     ///
     /// # Examples
     ///

@@ -214,7 +214,8 @@ impl<T> JoinHandle<T> {
     ///
     /// # Panics
     ///
-    /// Dropping the handle panics if dropping the closure or the future panics.
+    /// Dropping the returned handle cancels the task. That panics if the destructor of the task's
+    /// closure or future panics.
     ///
     /// # Examples
     ///

@@ -55,8 +55,8 @@ impl Living {
         }
     }
 
-    /// Ends all futures on this thread, and refuses later futures. But a future that is being
-    /// polled ends after its poll, on the polling thread. Returns how many futures this call has
+    /// Ends all futures of the executor, and refuses later ones. A future that is being polled
+    /// now is ended after the poll, by the polling thread. Returns how many futures this call has
     /// ended. `panicked` gets the panics of destructors and wakers.
     pub(crate) fn end(
         &self,

@@ -163,10 +163,10 @@ impl State {
         self.0.load(Relaxed) & WOKEN != 0
     }
 
-    /// Gives the claim back after a poll that has left the future pending. But if a thread has
-    /// asked for cancellation, keeps the claim. If the future was woken, adds `references`
-    /// references for the next job. `has_yielded` says whether the poll or a fork in it noted a
-    /// wake (`OwnWake`).
+    /// Gives the claim back after a poll that has left the future pending. If the future was woken
+    /// during the poll, also adds `references` references for the next job. `has_yielded` says
+    /// whether the polling thread itself woke it, which this word does not note (`OwnWake`). If a
+    /// thread has asked for cancellation, keeps the claim and changes nothing.
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);

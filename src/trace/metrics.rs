@@ -33,10 +33,11 @@ use alloc::vec::Vec;
 /// Publishes the metrics of all queues of a report, with the labels `queue` and `slot`. Waits are
 /// gauges with the label `quantile`.
 ///
-/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report). Do not take a
-/// difference of reports, because the facade's counters never fall. The metrics of a removed queue
-/// keep their last values in the recorder. A new queue of the same name in the same slot shows
-/// those values until it exceeds them. So give short-lived queues names of their own.
+/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
+/// difference of two reports. The recorder stores totals, and ignores a total that is lower than
+/// the last. It also keeps the last totals of a removed queue. A new queue of the same name in the
+/// same slot shows those until its own totals exceed them. So give short-lived queues names of
+/// their own.
 ///
 /// # Examples
 ///

@@ -2,9 +2,10 @@
 //! queues of lower *tiers* (priorities) have together.
 //!
 //! A lease takes *room* in each reservation for a tier above its own. A lease that ends frees its
-//! room, then passes a `LOOK` fence, and its ticket then looks for work. So after a push, the
-//! submitter sees the freed room, or the ticket sees the pushed task. Therefore a ticket that finds
-//! no room may leave, and a submitter that finds no room submits no ticket.
+//! room, then passes a `LOOK` fence, and its ticket then looks for work. A submitter pushes a task,
+//! then passes a `LOOK` fence, and then reads the room. So the submitter sees the freed room, or
+//! the ticket sees the task. Therefore a submitter that finds no room submits no ticket: another
+//! lease has the room, and when it ends, its ticket looks. A ticket that finds no room may leave.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
 //! that finds no room first asks the executor for its parallelism again.

@@ -64,8 +64,8 @@ impl Queues {
     /// pushed meanwhile. If there is none, the next producer adds the queue again when its push is
     /// complete. The caller has a lease.
     ///
-    /// This takes a task, and does not only ask whether there is one. The answer would count
-    /// incomplete pushes, and the caller could wait for ever for such a push.
+    /// This does not ask for the queue's length, which counts incomplete pushes too. A caller that
+    /// relied on the length could wait for ever for a producer that was stopped during its push.
     pub(crate) fn run_dry(&self, tier: &Tier, line: &Line) -> Option<QueuedJob> {
         self.take_out(tier, line);
         let entry = line.take()?;

@@ -11,8 +11,8 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns its shard, the list in which it lies. `latch` is the innermost latch
-/// at which another thread may wait for the fork.
+/// Offers a fork, and returns its shard, the list in which it lies. This thread will wait for the
+/// fork. `latch` is the innermost latch at which a further thread may wait for this one.
 ///
 /// # Safety
 ///

@@ -233,7 +233,7 @@ impl Pool {
         let surplus = crew.surplus();
         self.mark_spare(&crew);
         drop(crew);
-        // Relaxed, both: hints. A worker that wakes up reads `SPARE` before it next sleeps.
+        // Relaxed, `may_go` and `stay`: hints. A worker that is woken needlessly sleeps again.
         if surplus > self.idle.may_go.load(Relaxed) {
             // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
             // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
