@@ -65,9 +65,8 @@
 //! # Invariants
 //!
 //! - **I1** A job is accepted in one of four places. The injector accepts jobs while it is open. A
-//!   worker's own deques accept the jobs that the worker spawns outside a section that blocks. The
-//!   shelf accepts jobs of scopes whose owners are workers. A seat accepts calls of broadcasts until
-//!   the pool is closing.
+//!   worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of scopes
+//!   whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
 //!   injector is closed and empty. Its deques and the injector then stay empty. A worker that later
 //!   puts a job on the shelf looks there before it leaves itself. A worker that leaves an open pool
@@ -79,7 +78,8 @@
 //!   the move, that worker notifies another.
 //! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
 //!   deques of a worker that is not active are empty. A worker becomes active again before it takes
-//!   a job. A worker that sleeps in a wait is active.
+//!   a job. A worker that sleeps in a wait is active. In its park it becomes active for a job that it
+//!   takes in a yield, but not for one that it takes in another wait.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under

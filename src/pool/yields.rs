@@ -106,27 +106,34 @@ impl Local {
         })
     }
 
+    /// Drops the queued jobs of a cancelled pool. The thread that cancels it may have missed some.
+    fn drop_missed(&self) {
+        if self.shared.is_discarding() {
+            self.offer_held();
+            self.shared.drop_queued();
+        }
+    }
+
     /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
-    /// job of its deque. Leaves jobs that are older than the innermost service or scope.
+    /// job of its deque. Leaves jobs that are older than the innermost service or scope. In a
+    /// cancelled pool takes a job of a scope instead, since these lie on the shelf and are not
+    /// dropped.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
-        if self.shared.is_discarding() {
-            // The thread that cancels the pool might have emptied this deque before these jobs
-            // came. So this worker drops them itself.
-            let own = core::iter::from_fn(|| self.pop_above_floor().or_else(|| self.pop_yielded()));
-            own.for_each(|job| self.shared.drop_unless_awaited(job));
+        let urgent = self.take_urgent();
+        if urgent.is_some() || self.shared.is_discarding() {
+            return urgent.or_else(|| self.shared.shelf.take());
         }
-        self.take_urgent().or_else(first).or_else(|| self.pop_above_floor())
+        first().or_else(|| self.pop_above_floor())
     }
 
     /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
     /// innermost service (I9).
     fn take_any(&self) -> Option<Job> {
-        let looks_around = self.looks_around() && !self.shared.is_discarding();
-        let own = self.take_own(|| if looks_around { self.look_around() } else { None });
+        let look = || if self.looks_around() { self.look_around() } else { None };
+        let own = self.take_own(look);
         if own.is_some() || self.shared.is_discarding() {
-            // The jobs of scopes are not dropped: they lie on the shelf, until a thread runs them.
-            return own.or_else(|| self.shared.shelf.take());
+            return own;
         }
         // Chosen at random, not by the parity of the count of turns. If each job runs another
         // inside it, the count grows by two, and the parity never changes.
@@ -147,11 +154,14 @@ impl Local {
     fn take_local(&self) -> Option<Job> {
         let is_yieldeds = self.random() % 8 == 0;
         let own = self.take_own(|| if is_yieldeds { self.pop_yielded() } else { None });
-        own.or_else(|| self.take_below()).or_else(|| self.pop_yielded())
+        if own.is_some() || self.shared.is_discarding() {
+            return own;
+        }
+        self.take_below().or_else(|| self.pop_yielded())
     }
 
     /// Runs `f`, which takes a job and runs it. A worker that parks is not active, but must be
-    /// active before it takes a job (I4).
+    /// active before it takes a job (I4). In a cancelled pool first drops the queued jobs.
     fn awake<R>(&self, f: impl FnOnce() -> R) -> R {
         let is_parked = self.park.try_borrow_mut().is_err();
         let idle = &self.shared.idle;
@@ -159,15 +169,17 @@ impl Local {
             idle.activate();
             Finally(|| idle.rest())
         });
+        self.drop_missed();
         f()
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
         tell(self.seat.bell.clone());
         while !is_over() {
+            self.drop_missed();
             let mut job = self.take_any();
             if job.is_none() {
-                // The condition is asked again, because `take_any` might have dropped the job for
+                // The condition is asked again, because `drop_missed` might have dropped the job for
                 // which it waits. It is asked before the sleep begins, because it can itself wait.
                 let sleeps = self.sleeps.get();
                 if is_over() {
@@ -177,10 +189,7 @@ impl Local {
                     // The bell might have rung for this wait in the condition's own wait.
                     self.seat.bell.wake_by_ref();
                 }
-                // In a cancelled pool `take_any` drops jobs, whose destructors may wait. That must
-                // not happen inside the call, which borrows the bell.
-                let may_drop = || self.shared.is_discarding();
-                job = self.sleep_until_job(|| if may_drop() { None } else { self.take_any() });
+                job = self.sleep_until_job(|| self.take_any());
             }
             self.run_some(job);
         }

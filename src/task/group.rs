@@ -274,9 +274,9 @@ impl Group {
         limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. That is so if a task of
-    /// the group needs a place to begin, or to be polled, and all such places stay taken until this
-    /// thread goes on.
+    /// Returns whether a wait for the group would never end on this thread. Then a task of the group
+    /// needs a place, to begin or to be polled. All such places stay taken until this thread goes
+    /// on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         rest.polled.iter().any(gate::is_hopeless_to_poll)

@@ -200,3 +200,67 @@ fn a_hook_that_takes_long_keeps_no_job_from_the_other_threads() {
         drop(open);
     }
 }
+
+/// A pool in which no other thread can take the place of one that blocks.
+fn alone() -> ThreadPool {
+    ThreadPool::builder().num_threads(1).max_threads(1).build().unwrap()
+}
+
+#[test]
+fn a_thread_that_blocks_alone_runs_the_jobs_of_its_own_scope() {
+    in_a_minute(|| {
+        let pool = alone();
+        let same = pool.clone();
+        let inside = move || pool::blocking(|| same.scope(|scope| scope.spawn(|| ())));
+        done(pool.spawn(inside));
+        let same = pool.clone();
+        let around = move || same.scope(|scope| pool::blocking(|| scope.spawn(|| ())));
+        done(pool.spawn(around));
+    });
+}
+
+/// Between the look of a worker that finds no surplus and its sleep, a hook runs in which one
+/// appears.
+#[test]
+fn a_thread_that_becomes_surplus_in_its_park_hook_leaves() {
+    let ((tell, begun), (open, gate)) = (mpsc::channel(), mpsc::channel::<()>());
+    let gate = Mutex::new(gate);
+    let hook = move |index| {
+        if index == 1 {
+            let _ = tell.send(());
+            let _ = gate.lock().unwrap().recv_timeout(MINUTE);
+        }
+    };
+    let builder = ThreadPool::builder().num_threads(1).max_threads(2).on_thread_park(hook);
+    let pool = builder.keep_alive(Duration::from_millis(1)).build().unwrap();
+    let (end, ended) = mpsc::channel::<()>();
+    let busy = pool.spawn(move || {
+        pool::blocking(|| begun.recv_timeout(MINUTE).unwrap());
+        drop(open);
+        let _ = ended.recv_timeout(MINUTE);
+    });
+    wait_for(|| pool.metrics().num_workers == 2);
+    wait_for(|| pool.metrics().num_workers == 1);
+    drop(end);
+    done(busy);
+}
+
+/// The job lies below the inner scope. The thread that cancels the pool has looked before.
+#[test]
+fn a_wait_in_a_cancelled_pool_drops_the_jobs_below_its_scope() {
+    in_a_minute(|| {
+        let pool = alone();
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            let flag = Arc::new(AtomicBool::new(false));
+            let (sees, sets) = (Arc::clone(&flag), Sets(flag, Waker::noop().clone()));
+            let closes = iter::once_with(|| {
+                same.shutdown_background(Shutdown::Cancel);
+                move || drop(sets)
+            });
+            let _ = same.spawn_batch(closes);
+            same.scope(|_| pool::run_until(|| sees.load(SeqCst), |_| ()));
+        });
+        let _ = ended(task);
+    });
+}

@@ -78,7 +78,8 @@ macro_rules! hooks {
             ///
             /// The pool reports a panic of the hook as it reports that of a detached job, and the
             /// worker goes on. While a start hook blocks, no other thread takes the worker's place.
-            /// So a start hook that waits for a job of the pool might wait for ever.
+            /// So a start hook that waits for a job of the pool might wait for ever. A job whose
+            /// spawn wakes a worker waits for that worker's unpark hook.
             ///
             /// # Examples
             ///
@@ -219,7 +220,8 @@ impl Builder {
     /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. If `make`
     /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
     /// default park. If the park itself panics, the pool reports that panic in the same way, and
-    /// the worker goes on with the park.
+    /// the worker goes on with the park. A park may run jobs by [`yield_now`](crate::pool::yield_now).
+    /// If it runs a job in another way, [`wait_idle`](ThreadPool::wait_idle) does not wait for it.
     ///
     /// # Examples
     ///

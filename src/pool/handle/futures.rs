@@ -68,11 +68,13 @@ impl LockedPool {
 impl Pool {
     fn accept_yielded(this: &Arc<Pool>, task: AnyTask) -> Result<(), Rejected> {
         match Pool::door(this) {
-            Ok(Some(local)) => local.yielded.push_made(task),
-            _ => return Pool::accept_elsewhere(this, Job::of_task(task)),
+            Ok(Some(local)) => {
+                local.yielded.push_made(task);
+                local.notify_of_spawned();
+                Ok(())
+            }
+            _ => Pool::accept_elsewhere(this, Job::of_task(task)),
         }
-        this.notify_of_jobs();
-        Ok(())
     }
 }
 

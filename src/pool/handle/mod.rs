@@ -189,6 +189,7 @@ impl ThreadPool {
         let _notify = Finally(|| {
             shared.idle.searchers.notify_many(count.get());
             shared.notify_if_discarding();
+            Local::of(shared).into_iter().for_each(Local::start_if_closing);
         });
         let context = shared.settings.context.as_ref();
         let jobs = closures.into_iter().map(|f| {
@@ -281,27 +282,30 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Local::of(this) {
-            Some(local) if local.takes_in() && this.attention.load(Relaxed) & CLOSED == 0 => {
+            Some(local) if this.attention.load(Relaxed) & CLOSED == 0 => {
                 local.deque.push_made(job);
+                local.notify_of_spawned();
+                Ok(())
             }
-            _ => return Pool::accept_elsewhere(this, job),
+            _ => Pool::accept_elsewhere(this, job),
         }
-        this.notify_of_jobs();
-        Ok(())
     }
 
     /// Does the work of `accept` for a thread that is no worker of the pool, and for a closed pool.
     fn accept_elsewhere(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
-            Ok(Some(local)) => local.deque.push(job),
+            Ok(Some(local)) => {
+                local.deque.push(job);
+                local.notify_of_spawned();
+            }
             Ok(None) => {
                 if let Err(closed) = this.injector.try_push(job) {
                     return Err(Rejected { item: closed.0, reason: Reason::Closed });
                 }
+                this.notify_of_jobs();
             }
             Err(reason) => return Err(Rejected { item: job, reason }),
         }
-        this.notify_of_jobs();
         Ok(())
     }
 
@@ -313,14 +317,15 @@ impl Pool {
             // Both queues are empty, so the job is last in either, and the deque is nearer.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push_made(job);
+                local.notify_of_spawned();
             }
-            Ok(_) => this
-                .injector
-                .try_push(job)
-                .map_err(|closed| Rejected { item: closed.0, reason: Reason::Closed })?,
+            Ok(_) => {
+                let pushed = this.injector.try_push(job);
+                pushed.map_err(|it| Rejected { item: it.0, reason: Reason::Closed })?;
+                this.notify_of_jobs();
+            }
             Err(reason) => return Err(Rejected { item: job, reason }),
         }
-        this.notify_of_jobs();
         Ok(())
     }
 
@@ -339,9 +344,9 @@ impl Pool {
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),
-            Some(local) if local.takes_in() => Ok(Some(local)),
-            _ if attention & MISSING != 0 => Pool::start(this).map(|()| None),
-            _ => Ok(None),
+            Some(local) => Ok(Some(local)),
+            None if attention & MISSING != 0 => Pool::start(this).map(|()| None),
+            None => Ok(None),
         }
     }
 }

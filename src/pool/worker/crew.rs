@@ -74,6 +74,14 @@ impl Pool {
         Ok(())
     }
 
+    #[cold]
+    fn start_if_closing(this: &Arc<Self>) {
+        let mut crew = this.crew.lock();
+        let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
+        drop(crew);
+        this.give_up(&result);
+    }
+
     fn fill_or_start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
         if crew.is_closing { Pool::start_for_rest(this, crew) } else { Pool::fill(this, crew) }
     }
@@ -330,6 +338,28 @@ impl Pool {
         self.idle.quiet.notify_all();
         if is_last && self.is_closed() {
             self.tell_end();
+        }
+    }
+}
+
+impl Local {
+    /// Notifies a worker of a job that this worker has put into its own deque.
+    #[inline(always)]
+    pub(crate) fn notify_of_spawned(&self) {
+        self.shared.notify_of_jobs();
+        self.start_if_closing();
+    }
+
+    /// Called after this worker has put jobs into its own deque. In a section that blocks, and if
+    /// the pool is closing, starts a thread that runs the jobs.
+    ///
+    /// This worker runs none of them before its section ends, and the other threads may have left.
+    /// A thread that leaves later takes the lock after this call, so it sees the jobs and starts a
+    /// thread (`unseat`).
+    #[inline(always)]
+    pub(crate) fn start_if_closing(&self) {
+        if self.has_stepped_aside.get() {
+            Pool::start_if_closing(&self.shared);
         }
     }
 }

@@ -129,14 +129,6 @@ impl Local {
         }
     }
 
-    /// Returns whether the jobs that this thread spawns go into its deque. In a section that blocks
-    /// they do not, because the worker runs none of them. If the pool closes meanwhile, the other
-    /// workers may leave, but not before the injector is closed and empty (I2).
-    #[inline(always)]
-    pub(crate) fn takes_in(&self) -> bool {
-        !self.has_stepped_aside.get()
-    }
-
     /// Makes this thread the worker `local`. With `None`, the thread is no worker any more.
     pub(crate) fn set_current(local: Option<&Local>) {
         INDEX.with(|it| it.set(local.map(|it| it.seat.index)));

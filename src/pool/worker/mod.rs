@@ -215,7 +215,7 @@ impl Local {
         let shared = &*self.shared;
         // Read before the look at the injector. If the injector was closed at the read, and is
         // empty at the look, it stays empty (I2).
-        let attention = shared.attention.load(CALLED.acquire());
+        let mut attention = shared.attention.load(CALLED.acquire());
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
         // other workers might have left already (I2), so it looks for jobs itself.
         let may_run = !is_spare || attention & CLOSED != 0;
@@ -236,7 +236,8 @@ impl Local {
             // Looks once more, because jobs queued during the hook did not wake this worker. If the
             // hook has spawned a job, perhaps no other worker takes it. A worker sleeps only with
             // empty deques (I4).
-            if is_wanted() || self.has_own() || shared.is_closed() {
+            attention = shared.attention.load(CALLED.acquire());
+            if is_wanted() || self.has_own() || attention & CLOSED != 0 {
                 let hook = &shared.settings.on_thread_unpark;
                 return Some(self.hook_aside(hook, resting.cancel(), sleepers));
             }
