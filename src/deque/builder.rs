@@ -72,9 +72,9 @@ impl Builder {
     /// capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below this limit, and then lowers
     /// the limit. Replaced buffers are freed even while stealers exist.
     ///
-    /// Each steal from a deque with this setting pins the thread through crossbeam-epoch. A search
-    /// over many victims costs one pin if the caller holds a guard of `crossbeam_epoch::pin` during
-    /// the search.
+    /// Each steal from a deque with this setting pins the thread, which takes a fence. The crate has
+    /// a collector of its own. So no operation runs functions that the program has deferred in
+    /// crossbeam-epoch, and a guard of `crossbeam_epoch::pin` does not make these pins cheaper.
     ///
     /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
     /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller

@@ -28,7 +28,7 @@
 //!   claim, and that the owner did not pop the item (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
-//!   through crossbeam-epoch, and each of its thieves is pinned while using a buffer.
+//!   through `sync::epoch`, and each of its thieves is pinned while using a buffer.
 //! - **I7** `bottom - top` is at most the capacity of the current buffer, which is a power of two.
 //!
 //! # Orderings

@@ -79,14 +79,13 @@ impl<T> Worker<T> {
         }
         let (top, bottom) = (self.see_top(), self.bottom());
         let capacity = power_of_two(distance(top, bottom));
+        self.min_capacity = self.min_capacity.min(capacity);
         if keeps {
             // SAFETY: I6 — there is no stealer, so only this handle uses the buffers.
             unsafe { self.replace_alone(capacity, top, bottom) };
         } else if capacity < self.capacity() {
             self.replace(capacity, top, bottom);
         }
-        self.min_capacity = self.min_capacity.min(capacity);
-        self.set_limits();
     }
 
     /// Moves the items to a new buffer. Frees the old buffer and the buffers that it had replaced.
@@ -115,7 +114,6 @@ impl<T> Worker<T> {
         if needed > self.capacity() {
             self.replace(power_of_two(needed), top, bottom);
         }
-        self.set_limits();
         wanted.min(needed - len)
     }
 
@@ -143,7 +141,6 @@ impl<T> Worker<T> {
     #[cold]
     pub(super) fn halve(&self, top: Index, bottom: Index) {
         self.replace(self.capacity() / 2, top, bottom);
-        self.set_limits();
     }
 
     /// Moves the items to a new buffer of this capacity, which is enough for them.

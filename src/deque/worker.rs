@@ -94,7 +94,6 @@ impl<T> Worker<T> {
             max_capacity,
         };
         worker.set_buffer(buffer);
-        worker.set_limits();
         worker
     }
 
@@ -119,6 +118,7 @@ impl<T> Worker<T> {
     pub(super) fn set_buffer(&self, buffer: *mut Protected<Buffer<T>>) {
         self.buffer.set(buffer);
         self.slots.set(self.buffer().slots());
+        self.set_limits();
     }
 
     /// Moves the item at an index out of the buffer.

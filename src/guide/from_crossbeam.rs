@@ -144,8 +144,9 @@
 //! ## Giving memory back
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
-//! when less than a quarter of it is in use. Its steals pin the thread through crossbeam-epoch, as
-//! crossbeam-deque's steals do:
+//! when less than a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
+//! do. But filch has a collector of its own. So its deques never run the functions that the program
+//! has deferred in crossbeam-epoch:
 //!
 //! ```
 //! use filch::deque::{Builder, Flavor};

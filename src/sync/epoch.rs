@@ -1,7 +1,9 @@
 //! Reclamation: freeing objects that another thread may still be reading.
 //!
 //! *On the machine* crossbeam-epoch reclaims: an object stays alive while a pinned thread can still
-//! reach it.
+//! reach it. A pin and a retirement can run any deferred function of their collector. So this crate
+//! has a collector of its own. In crossbeam-epoch's default collector they would run the user's
+//! functions, in the middle of an operation on a deque or under a pool's lock.
 //!
 //! *In a model* the most eager reclaimer that epoch's contract permits replaces crossbeam-epoch. It
 //! poisons a retired object as soon as no guard keeps the object. A guard keeps the object, unless
@@ -58,9 +60,16 @@ mod transparent {
 mod machine {
     pub(crate) use super::transparent::Protected;
     use alloc::boxed::Box;
+    use crossbeam_epoch::{Collector, LocalHandle};
+    use std::sync::LazyLock;
 
-    /// A set of guards and of the objects that they protect. On the machine the process has one
-    /// set.
+    static COLLECTOR: LazyLock<Collector> = LazyLock::new(Collector::new);
+
+    std::thread_local! {
+        static HANDLE: LocalHandle = COLLECTOR.register();
+    }
+
+    /// A set of guards and of the objects that they protect. On the machine the crate has one set.
     #[derive(Clone)]
     pub(crate) struct Domain;
 
@@ -75,7 +84,9 @@ mod machine {
         /// Pins the current thread. Nested pins cost next to nothing.
         #[inline]
         pub(crate) fn pin(&self) -> Guard {
-            Guard(crossbeam_epoch::pin())
+            let guard = HANDLE.try_with(LocalHandle::pin);
+            // A thread whose locals are being destroyed registers for this guard alone.
+            Guard(guard.unwrap_or_else(|_| COLLECTOR.register().pin()))
         }
     }
 
@@ -87,7 +98,7 @@ mod machine {
         ///
         /// 1. `object` came from `Box::into_raw` and is retired once.
         /// 2. No thread that pins after this call can load a pointer to it.
-        /// 3. Any thread may free it, at any later time.
+        /// 3. Any thread may free it, in any later pin or retirement. Freeing it runs no user code.
         pub(crate) unsafe fn retire<T>(&self, object: *mut Protected<T>) {
             if cfg!(shuttle) {
                 // Leaks the object. Otherwise it would be freed when the thread ends, outside any

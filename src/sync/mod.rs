@@ -12,7 +12,7 @@
 //! | [`barrier`] | a fence of which one side may bear the whole cost | a `SeqCst` fence on each side |
 //! | [`slot`] | a `T`, copied word by word; under a lock, where the target lacks the instructions | a pointer to a payload that loom watches |
 //! | [`place`] | memory for a `T` | a cell that loom watches |
-//! | [`epoch`] | crossbeam-epoch | the most eager reclaimer that crossbeam-epoch's contract permits |
+//! | [`epoch`] | crossbeam-epoch, with a collector of the crate's own | the most eager reclaimer that crossbeam-epoch's contract permits |
 //! | [`snapshot`] | a value that many threads read and few replace, on `epoch` | the same |
 //! | [`park`] | crossbeam-utils' parker | a lock and a condition variable; timeouts pass at once |
 //! | [`lock`] | the standard library's locks, without poisoning | loom's or shuttle's, with the same contract |

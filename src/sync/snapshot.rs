@@ -42,7 +42,7 @@ impl<T> Snapshot<T> {
     /// # Safety
     ///
     /// 1. Of any two calls of this method, one happens before the other.
-    /// 2. Any thread may drop the replaced value, at any later time.
+    /// 2. Any thread may drop the replaced value, at any later time. The drop runs no user code.
     pub unsafe fn replace(&self, change: impl FnOnce(&T) -> T) {
         let guard = self.domain.pin();
         let old = self.current.load(Relaxed); // Relaxed: promise 1 orders this

@@ -4,6 +4,7 @@
 mod against_vecdeque;
 #[path = "../common/mod.rs"]
 mod common;
+mod deferred;
 mod documented_promises;
 mod drops;
 #[path = "../common/heap.rs"]

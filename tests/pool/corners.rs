@@ -3,8 +3,9 @@
 //!
 //! Nothing here is timed. A lost job or wake-up shows as a test that does not end.
 
+use crate::common::alone::alone;
 use crate::common::bomb::Bomb;
-use crate::common::waiting::MINUTE;
+use crate::common::waiting::{MINUTE, in_a_minute};
 use crate::heap;
 use filch::executor::{Shutdown, ShutdownError};
 use filch::idle::{Park, ThreadPark};
@@ -382,6 +383,28 @@ fn a_theft_is_counted() {
     assert_eq!(victim.join().unwrap(), 7);
     let WorkerMetrics { steal_count, steal_operations, .. } = totals(&pool);
     assert_eq!((steal_count, steal_operations), (1, 1));
+}
+
+/// The function spawns into a pool that is starting its threads under a lock.
+///
+/// Alone: any thread that collects calls the deferred functions of the whole process.
+#[test]
+fn a_pool_calls_no_function_that_its_user_deferred() {
+    alone(|| {
+        in_a_minute(|| {
+            let (pool, (tell, told)) = (pool(1), mpsc::channel());
+            let same = pool.clone();
+            drop(crossbeam_epoch::pin()); // The first pin of a thread would delay the flush.
+            let guard = crossbeam_epoch::pin();
+            guard.defer(move || same.spawn_detached(move || tell.send(()).unwrap()).unwrap());
+            guard.flush();
+            drop(guard);
+            pool.spawn_detached(|| ()).unwrap();
+            while told.try_recv().is_err() {
+                crossbeam_epoch::pin().flush();
+            }
+        });
+    });
 }
 
 /// Its way is some microseconds long, and there is no place on it where a job may come unheard.

@@ -222,7 +222,7 @@ pub(crate) fn each_item_is_taken_once(builder: Builder, habit: Habit, ways: Ways
     drop(done);
 }
 
-/// Makes crossbeam-epoch set itself up while there is one thread: it does so through a `Once`.
+/// Makes the crate's collector while there is one thread: it is made through a `Once`.
 pub(crate) fn warm_up() {
     let worker = Builder::new(Flavor::Lifo).capacity(1).shrinking(true).build();
     worker.push_batch([1, 2, 3]);

@@ -72,7 +72,7 @@ impl Registry {
     pub(crate) fn add(&self, seat: &Arc<Seat>) {
         let with_it = |seats: &Vec<_>| seats.iter().chain([seat]).cloned().collect();
         // SAFETY: I6 — the caller has the crew's lock, so no other thread calls `replace`. Any
-        // thread may drop a seat.
+        // thread may drop a seat, which then has no jobs.
         unsafe { self.0.replace(with_it) };
     }
 
@@ -81,7 +81,7 @@ impl Registry {
         let is_other = |it: &&Arc<Seat>| it.index != seat.index;
         let without_it = |seats: &Vec<_>| seats.iter().filter(is_other).cloned().collect();
         // SAFETY: I6 — the caller has the crew's lock, so no other thread calls `replace`. Any
-        // thread may drop a seat.
+        // thread may drop a seat, which then has no jobs.
         unsafe { self.0.replace(without_it) };
     }
 }
