@@ -316,7 +316,13 @@ impl Queue {
             }
         });
         match self.0.token.link_waker(waker) {
-            Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
+            Ok(link) => {
+                *line.link.lock() = Some((self.0.token.clone(), link));
+                // A shutdown that has cancelled the queue before might have found no token.
+                if line.life.look().is_cancelled() {
+                    self.0.token.cancel();
+                }
+            }
             Err(_) => _ = ends::cancel(self.scheduler(), line, self.0.token.reason()),
         }
     }

@@ -1,12 +1,16 @@
 //! Where two features of a queue meet: futures and a lost handle, shutdown and the token, tombstones
 //! and a slow destructor, the end of a lease and a close, a place and a canceller.
 
-use crate::common::waiting::{done, wait_for};
-use filch::executor::{Futures, Reason, Rejected, TaskBuilder, spawn_future};
-use filch::fair::{FairScheduler, Queue};
+use crate::common::waiting::{MINUTE, done, wait_for};
+use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
+use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, WorkQueue};
+use filch::task::{Cancel, CancelToken};
 use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn over_a_pool() -> FairScheduler {
     FairScheduler::over(ThreadPool::new(1).unwrap())
@@ -58,4 +62,51 @@ fn a_queue_that_is_over_refuses_futures() {
     assert_eq!(refused(&only), Reason::Closed, "its slot has another queue");
     assert_eq!(b.metrics().refused, 0);
     is_sound(&b);
+}
+
+/// A running task learns of the cancellation from the queue's token.
+#[test]
+fn a_shutdown_cancels_the_tokens_of_the_queues() {
+    let fair = over_a_pool();
+    let until_cancelled = |begins: mpsc::Sender<()>, token: &CancelToken| {
+        begins.send(()).unwrap();
+        let end = Instant::now() + Duration::from_secs(5);
+        while !token.is_cancelled() && Instant::now() < end {
+            thread::yield_now();
+        }
+        token.is_cancelled()
+    };
+    let work = WorkQueue::on(fair.queue("w").build().unwrap(), until_cancelled);
+    let (begins, begun) = mpsc::channel();
+    let task = work.push(begins);
+    begun.recv_timeout(MINUTE).unwrap();
+    fair.shutdown(Shutdown::Cancel).unwrap();
+    assert!(work.queue().token().is_cancelled());
+    assert!(done(task), "the task was not told");
+}
+
+/// Its `opened` panics, so that the panic handler runs within `build`.
+struct Opens;
+
+impl Policy for Opens {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        ready.iter().next().map(Pick::of)
+    }
+
+    fn opened(&self, slot: usize) {
+        assert_eq!(slot, 0, "a queue is built");
+    }
+}
+
+/// The shutdown comes when the queue is open, but is not linked to its token yet.
+#[test]
+fn a_queue_that_a_shutdown_cancels_as_it_is_built_has_a_cancelled_token() {
+    let this = Arc::new(OnceLock::<FairScheduler>::new());
+    let fair = Arc::clone(&this);
+    let shuts_down = move |_| fair.get().unwrap().shutdown(Shutdown::Cancel).unwrap();
+    let builder = FairScheduler::builder(Inline).policy(|| Opens).panic_handler(shuts_down);
+    this.set(builder.build()).unwrap();
+    let queue = this.get().unwrap().queue("q").build().unwrap();
+    assert!(queue.is_cancelled());
+    assert!(queue.token().is_cancelled());
 }

@@ -161,7 +161,12 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     if hold(scheduler, line, line.id()) {
         line.life.close();
         match how {
-            Shutdown::Cancel => _ = cancel(scheduler, line, None),
+            Shutdown::Cancel => {
+                cancel(scheduler, line, None);
+                // Not under the lock: the token's listeners run user code.
+                let token = line.link.lock().as_ref().map(|(token, _)| token.clone());
+                scheduler.below.panics.take(|| token.map(|it| it.cancel()));
+            }
             Shutdown::Drain => {
                 line.pause(false);
                 changed(scheduler, line);
