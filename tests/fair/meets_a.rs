@@ -110,3 +110,43 @@ fn a_queue_that_a_shutdown_cancels_as_it_is_built_has_a_cancelled_token() {
     assert!(queue.is_cancelled());
     assert!(queue.token().is_cancelled());
 }
+
+/// Its destructor takes until it is told.
+struct Slow(mpsc::Sender<()>, mpsc::Receiver<()>);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap();
+        let _ = self.1.recv_timeout(MINUTE);
+    }
+}
+
+/// The server takes the tombstone of a future whose destructor still runs. So the tombstone is taken
+/// off before it is added.
+#[test]
+fn a_tombstone_taken_before_its_future_has_ended_leaves_room() {
+    let fair = over_a_pool();
+    let queue = fair.queue("q").capacity(2).paused().build().unwrap();
+    let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
+    let slow = Slow(begins, ends);
+    let future = queue.spawn_future(async move {
+        let _slow = slow;
+        pending::<()>().await;
+    });
+    thread::scope(|scope| {
+        let canceller = scope.spawn(|| future.cancel());
+        begun.recv_timeout(MINUTE).unwrap();
+        queue.resume();
+        done(queue.spawn(|| ()));
+        wait_for(|| queue.metrics().running == 0);
+        queue.pause();
+        assert_eq!(queue.spawn(|| ()).cancel(), Cancel::Dequeued);
+        let spawned = queue.try_spawn(|| ()).map_err(|it| it.reason);
+        end.send(()).unwrap();
+        assert_eq!(canceller.join().unwrap(), Cancel::Dequeued);
+        assert!(spawned.is_ok(), "{spawned:?}");
+        queue.resume();
+        done(spawned.unwrap());
+    });
+    wait_for(|| queue.metrics().pending == 0);
+}
