@@ -3,12 +3,12 @@
 
 use crate::common::waiting::{MINUTE, done, wait_for};
 use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
-use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, WorkQueue};
+use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
 use filch::task::{Cancel, CancelToken};
 use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -149,4 +149,36 @@ fn a_tombstone_taken_before_its_future_has_ended_leaves_room() {
         done(spawned.unwrap());
     });
     wait_for(|| queue.metrics().pending == 0);
+}
+
+/// Closes a queue when a lease is about to end, and notes whether the queue's end is reported.
+struct Closes(Arc<OnceLock<(Queue, CancelToken)>>, Arc<Mutex<Vec<(u64, usize, bool)>>>);
+
+impl Policy for Closes {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        ready.iter().next().map(Pick::of)
+    }
+
+    fn served(&self, _: Pick, service: Service, _: Ready<'_>) {
+        if let Some((queue, end)) = self.0.get().filter(|_| service.tasks > 0) {
+            queue.close();
+            let metrics = queue.metrics();
+            let noted = (metrics.pending, metrics.running, end.is_cancelled());
+            self.1.lock().unwrap().push(noted);
+        }
+    }
+}
+
+/// The lease may have looked already whether the queue is closed, so the closer reports the end.
+#[test]
+fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
+    let (closed, noted) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(Vec::new())));
+    let (same, notes) = (Arc::clone(&closed), Arc::clone(&noted));
+    let policy = move || Closes(Arc::clone(&same), Arc::clone(&notes));
+    let fair = FairScheduler::builder(Inline).policy(policy).build();
+    let queue = fair.queue("q").build().unwrap();
+    let end = queue.end().unwrap();
+    assert!(closed.set((queue.clone(), end)).is_ok());
+    done(queue.spawn(|| ()));
+    assert_eq!(*noted.lock().unwrap(), [(0, 1, true)]);
 }

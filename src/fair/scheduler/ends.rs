@@ -72,7 +72,9 @@ pub(crate) fn begin_end(line: &Line) {
 /// Closes the queue. Returns whether it was open. The caller has a handle.
 pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     let closes = line.life.close();
-    if line.life.look().is_idle() {
+    // A thread that is about to end its lease may have looked before the queue was closed. So this
+    // thread tells, even while there are leases.
+    if line.life.look().tasks() == 0 {
         tell_end(scheduler, line);
     }
     closes
