@@ -1,7 +1,7 @@
 //! Where two features of a queue meet: futures and a lost handle, shutdown and the token, tombstones
 //! and a slow destructor, the end of a lease and a close, a place and a canceller.
 
-use crate::common::waiting::{MINUTE, done, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, wait_for};
 use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
 use filch::task::{Cancel, CancelToken};
@@ -181,4 +181,29 @@ fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
     assert!(closed.set((queue.clone(), end)).is_ok());
     done(queue.spawn(|| ()));
     assert_eq!(*noted.lock().unwrap(), [(0, 1, true)]);
+}
+
+/// Its destructor waits for a task of the queue.
+struct Last(Queue, mpsc::Sender<bool>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.resume();
+        let task = self.0.spawn(|| ());
+        let waited = task.join_timeout(Duration::from_secs(5));
+        self.1.send(matches!(waited, Ok(Ok(())))).unwrap();
+    }
+}
+
+/// The canceller had the queue's only place until the destructor had returned.
+#[test]
+fn the_destructor_of_a_cancelled_task_takes_no_place() {
+    let fair = over_a_pool();
+    let queue = fair.queue("q").capacity(8).max_parallel(1).paused().build().unwrap();
+    let (sender, runs) = mpsc::channel();
+    let last = Last(queue.clone(), sender);
+    let task = queue.spawn(move || drop(last));
+    assert_eq!(task.cancel(), Cancel::Dequeued);
+    assert!(runs.recv_timeout(MINUTE).unwrap(), "no task begins");
+    assert!(ended(task).unwrap_err().is_cancelled());
 }
