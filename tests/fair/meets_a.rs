@@ -8,7 +8,9 @@ use filch::task::{Cancel, CancelToken};
 use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -206,4 +208,41 @@ fn the_destructor_of_a_cancelled_task_takes_no_place() {
     assert_eq!(task.cancel(), Cancel::Dequeued);
     assert!(runs.recv_timeout(MINUTE).unwrap(), "no task begins");
     assert!(ended(task).unwrap_err().is_cancelled());
+}
+
+/// Tells that it is woken, and then takes until it is told.
+struct Sleepy(Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Wake for Sleepy {
+    fn wake(self: Arc<Self>) {
+        let (begins, ends) = &*self.0.lock().unwrap();
+        begins.send(()).unwrap();
+        let _ = ends.recv_timeout(MINUTE);
+    }
+}
+
+/// The canceller leaves the future in the count, because there are many tombstones. So the queue is
+/// over while the canceller still wakes the future's handle.
+#[test]
+fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
+    let (fair, token) = (over_a_pool(), CancelToken::new());
+    let a = fair.queue("a").capacity(10_000).max_in_flight(1).paused().build().unwrap();
+    for _ in 0..4096 {
+        assert_eq!(a.spawn(|| ()).cancel(), Cancel::Dequeued);
+    }
+    let mut future = a.task().token(&token).spawn_future(pending::<()>());
+    let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
+    let waker = Waker::from(Arc::new(Sleepy(Mutex::new((begins, ends)))));
+    assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
+    thread::scope(|scope| {
+        let canceller = scope.spawn(|| token.cancel());
+        begun.recv_timeout(MINUTE).unwrap();
+        drop(a);
+        wait_for(|| fair.report().queues.len() == 1);
+        let b = fair.queue("b").max_in_flight(1).build().unwrap();
+        assert_eq!(b.slot(), 1, "the slot of `a`");
+        end.send(()).unwrap();
+        assert!(canceller.join().is_ok(), "a permit that nobody has");
+        assert_eq!([7, 8].map(|it| done(b.spawn_future(async move { it }))), [7, 8]);
+    });
 }

@@ -44,6 +44,8 @@ impl Queue {
 pub(crate) struct Polls {
     pub(crate) queue: LineRef,
     pub(crate) id: ExecutorId,
+    /// The queue's term in the line's `Flight`.
+    pub(crate) term: u64,
     pub(crate) limited: Limited,
 }
 
@@ -116,7 +118,7 @@ impl Polling for Polls {
     fn ended(&self, number: u64) {
         if number != FREE {
             let begin = |job| _ = self.submit(job, false);
-            self.line().flight.leave(begin);
+            self.line().flight.leave(self.term, begin);
         }
     }
 
