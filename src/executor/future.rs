@@ -178,7 +178,12 @@ where
     F::Output: Send + 'static,
 {
     let context = executor.context().cloned();
-    let futures = executor.futures().unwrap_or_else(|| Futures::over(executor));
+    // Kept until the future is spawned: if `executor` is the last handle of a queue, its drop closes
+    // the queue.
+    let (futures, _executor) = match executor.futures() {
+        Some(futures) => (futures, Some(executor)),
+        None => (Futures::over(executor), None),
+    };
     TaskBuilder::on(&Only { futures, context }).spawn_future(future)
 }
 

@@ -284,7 +284,7 @@ impl<'a> QueueBuilder<'a> {
         let slot = registry.take().ok_or(QueueError::TooMany)?;
         let line = queues.table.make(slot);
         let panicked = tier.opened(slot);
-        line.flight.reset(self.max_in_flight);
+        let term = line.flight.reset(self.max_in_flight);
         let id = line.open(self.settings);
         drop(registry);
         if let Some(payload) = panicked {
@@ -294,7 +294,7 @@ impl<'a> QueueBuilder<'a> {
         let queue = LineRef::new(scheduler, line);
         let limited = limited(&queue);
         let context = self.context.or_else(|| scheduler.context.clone());
-        let polls = Polls { queue: queue.clone(), id, limited: limited.clone() };
+        let polls = Polls { queue: queue.clone(), id, term, limited: limited.clone() };
         let futures = Futures(Unwatched::new(polls));
         let queue = Queue(Arc::new(QueueHandle { id, queue, token, limited, futures, context }));
         *line.handle.lock() = Some(Box::new(weak(&queue.0)));
@@ -316,7 +316,13 @@ impl Queue {
             }
         });
         match self.0.token.link_waker(waker) {
-            Ok(link) => *line.link.lock() = Some((self.0.token.clone(), link)),
+            Ok(link) => {
+                *line.link.lock() = Some((self.0.token.clone(), link));
+                // A shutdown that has cancelled the queue before might have found no token.
+                if line.life.look().is_cancelled() {
+                    self.0.token.cancel();
+                }
+            }
             Err(_) => _ = ends::cancel(self.scheduler(), line, self.0.token.reason()),
         }
     }

@@ -115,7 +115,7 @@ fn cancel(
     drop_closure: &mut dyn FnMut(),
 ) {
     let error = JoinError::dropped(cause.clone());
-    let _counted = task.count(count, Ended::of(&Err::<(), _>(&error)), true);
+    let counted = task.count(count, Ended::of(&Err::<(), _>(&error)), true);
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
     let group = Membership::group_of(member.as_ref());
@@ -128,6 +128,9 @@ fn cancel(
             None => finish(),
         }
     });
+    // Before the destructor, which may wait for a task of the same queue. As long as the guard is
+    // there, the queue has one place less.
+    drop(counted);
     let dropped = thread::catch(|| current::as_part(&task.state, group, drop_closure));
     go_on(told, dropped);
 }

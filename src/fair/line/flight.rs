@@ -13,6 +13,8 @@ pub(crate) struct Flight(Mutex<Permits>);
 
 #[derive(Default)]
 struct Permits {
+    /// The number of the line's queue. An earlier queue takes no permit back.
+    term: u64,
     /// The number of permits; `None` if it is unlimited.
     limit: Option<usize>,
     taken: usize,
@@ -59,8 +61,11 @@ impl Permits {
 }
 
 impl Flight {
-    pub(crate) fn reset(&self, limit: Option<usize>) {
-        *self.0.lock() = Permits { limit, ..Permits::default() };
+    /// Forgets the line's earlier queue, and returns the term of the next one.
+    pub(crate) fn reset(&self, limit: Option<usize>) -> u64 {
+        let mut permits = self.0.lock();
+        *permits = Permits { term: permits.term + 1, limit, ..Permits::default() };
+        permits.term
     }
 
     /// Registers a new future and returns its number.
@@ -114,9 +119,13 @@ impl Flight {
 
     /// Takes back the permit of a future that has ended, and gives the free permits to waiting
     /// futures. A future that ends as soon as it begins calls this again, from within `begin`. The
-    /// inner call finds `is_being_filled` set, so it only takes back the permit.
-    pub(crate) fn leave(&self, begin: impl Fn(Job)) {
+    /// inner call finds `is_being_filled` set, so it only takes back the permit. Does nothing if
+    /// the future's queue, that of `term`, is over.
+    pub(crate) fn leave(&self, term: u64, begin: impl Fn(Job)) {
         let mut permits = self.0.lock();
+        if permits.term != term {
+            return;
+        }
         permits.taken -= 1;
         if mem::replace(&mut permits.is_being_filled, true) {
             return;

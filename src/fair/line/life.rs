@@ -79,10 +79,10 @@ impl Look {
         self.0 / TASK
     }
     /// Returns an error with the reason if one more task may not be accepted. A closed queue still
-    /// accepts the tasks that its own tasks spawn (`is_inside`).
+    /// accepts the tasks that its own tasks spawn (`is_inside`). A free slot accepts none.
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
-        if self.is_cancelled() || (self.is_closed() && !is_inside()) {
+        if !self.is_taken() || self.is_cancelled() || (self.is_closed() && !is_inside()) {
             return Err(Reason::Closed);
         }
         if self.tasks() >= capacity {
@@ -112,6 +112,11 @@ impl Life {
     #[inline]
     pub fn look(&self) -> Look {
         Look(self.0.load(ENDED.acquire()))
+    }
+
+    /// Returns whether the slot has a queue. If so, the caller sees the settings of that queue.
+    pub fn has_queue(&self) -> bool {
+        Look(self.0.load(OPENED.acquire())).is_taken()
     }
 
     /// Opens a queue with a handle in the slot. No other thread uses the slot.

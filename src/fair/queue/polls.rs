@@ -7,6 +7,7 @@ use crate::fair::line::Line;
 use crate::fair::line::counters::add;
 use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
 use crate::fair::scheduler::drops::cause_to_drop;
+use crate::fair::scheduler::ends::{begin_end, end_lease};
 use crate::fair::scheduler::submit::{accept, push_poll};
 use crate::task::current;
 use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
@@ -43,12 +44,19 @@ impl Queue {
 pub(crate) struct Polls {
     pub(crate) queue: LineRef,
     pub(crate) id: ExecutorId,
+    /// The queue's term in the line's `Flight`.
+    pub(crate) term: u64,
     pub(crate) limited: Limited,
 }
 
 impl Polls {
     fn line(&self) -> &Line {
         self.queue.line()
+    }
+
+    /// Returns whether the slot still has this queue. The caller may have no handle of the queue.
+    fn is_present(&self) -> bool {
+        self.line().life.has_queue() && self.line().id() == Some(self.id)
     }
 }
 
@@ -66,15 +74,23 @@ impl Polling for Polls {
     }
 
     fn accept(&self) -> Result<u64, Reason> {
-        let line = self.line();
-        let is_inside = || current::is_within(Some(self.id));
-        match accept(&self.queue.scheduler, line, line.capacity(), is_inside) {
-            Ok(()) => Ok(line.flight.arrive()),
-            Err(reason) => {
-                add(&line.counters.refused, 1);
-                Err(reason)
-            }
+        let (scheduler, line) = (&self.queue.scheduler, self.line());
+        if !self.is_present() {
+            return Err(Reason::Closed);
         }
+        let is_inside = || current::is_within(Some(self.id));
+        if let Err(reason) = accept(scheduler, line, line.capacity(), is_inside) {
+            add(&line.counters.refused, 1);
+            return Err(reason);
+        }
+        // The slot may have got another queue since the look above. From here on, the counted
+        // future keeps the slot's queue from being over.
+        if !self.is_present() {
+            begin_end(line);
+            end_lease(scheduler, line);
+            return Err(Reason::Closed);
+        }
+        Ok(line.flight.arrive())
     }
 
     fn begin(&self, number: u64, job: Job) -> Result<(), (Job, Reason)> {
@@ -102,7 +118,7 @@ impl Polling for Polls {
     fn ended(&self, number: u64) {
         if number != FREE {
             let begin = |job| _ = self.submit(job, false);
-            self.line().flight.leave(begin);
+            self.line().flight.leave(self.term, begin);
         }
     }
 

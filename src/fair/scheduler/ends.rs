@@ -72,7 +72,9 @@ pub(crate) fn begin_end(line: &Line) {
 /// Closes the queue. Returns whether it was open. The caller has a handle.
 pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     let closes = line.life.close();
-    if line.life.look().is_idle() {
+    // A thread that is about to end its lease may have looked before the queue was closed. So this
+    // thread tells, even while there are leases.
+    if line.life.look().tasks() == 0 {
         tell_end(scheduler, line);
     }
     closes
@@ -161,7 +163,12 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     if hold(scheduler, line, line.id()) {
         line.life.close();
         match how {
-            Shutdown::Cancel => _ = cancel(scheduler, line, None),
+            Shutdown::Cancel => {
+                cancel(scheduler, line, None);
+                // Not under the lock: the token's listeners run user code.
+                let token = line.link.lock().as_ref().map(|(token, _)| token.clone());
+                scheduler.below.panics.take(|| token.map(|it| it.cancel()));
+            }
             Shutdown::Drain => {
                 line.pause(false);
                 changed(scheduler, line);

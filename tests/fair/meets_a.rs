@@ -1,0 +1,248 @@
+//! Where two features of a queue meet: futures and a lost handle, shutdown and the token, tombstones
+//! and a slow destructor, the end of a lease and a close, a place and a canceller.
+
+use crate::common::waiting::{MINUTE, done, ended, wait_for};
+use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
+use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
+use filch::task::{Cancel, CancelToken};
+use filch::{Executor, Job, ThreadPool};
+use std::future::pending;
+use std::num::NonZeroUsize;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+fn over_a_pool() -> FairScheduler {
+    FairScheduler::over(ThreadPool::new(1).unwrap())
+}
+
+/// Runs a task in a new queue, and checks that the queue counts no other.
+fn is_sound(queue: &Queue) {
+    assert_eq!(done(queue.spawn(|| 1)), 1);
+    wait_for(|| queue.metrics().pending == 0);
+    assert_eq!(queue.metrics().submitted, 1);
+}
+
+/// The future came into a slot without a queue, and the slot's next queue polled it.
+#[test]
+fn a_future_spawned_with_the_last_handle_is_of_its_queue() {
+    let fair = over_a_pool();
+    let task = spawn_future(fair.queue("a").build().unwrap(), async { 7 });
+    assert_eq!(done(task), 7);
+    is_sound(&fair.queue("b").build().unwrap());
+}
+
+/// A user's executor that keeps a queue's futures, but no handle of the queue.
+struct Only(Futures);
+
+impl Executor for Only {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        Err(Rejected { item: job, reason: Reason::Closed })
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn futures(&self) -> Option<Futures> {
+        Some(self.0.clone())
+    }
+}
+
+#[test]
+fn a_queue_that_is_over_refuses_futures() {
+    let fair = over_a_pool();
+    let a = fair.queue("a").build().unwrap();
+    let only = Only(a.futures().unwrap());
+    drop(a);
+    let refused = |only| TaskBuilder::on(only).try_spawn_future(async { 7 }).unwrap_err().reason;
+    assert_eq!(refused(&only), Reason::Closed, "its slot is free");
+    let b = fair.queue("b").build().unwrap();
+    assert_eq!(b.slot(), 1, "the slot of `a`");
+    assert_eq!(refused(&only), Reason::Closed, "its slot has another queue");
+    assert_eq!(b.metrics().refused, 0);
+    is_sound(&b);
+}
+
+/// A running task learns of the cancellation from the queue's token.
+#[test]
+fn a_shutdown_cancels_the_tokens_of_the_queues() {
+    let fair = over_a_pool();
+    let until_cancelled = |begins: mpsc::Sender<()>, token: &CancelToken| {
+        begins.send(()).unwrap();
+        let end = Instant::now() + Duration::from_secs(5);
+        while !token.is_cancelled() && Instant::now() < end {
+            thread::yield_now();
+        }
+        token.is_cancelled()
+    };
+    let work = WorkQueue::on(fair.queue("w").build().unwrap(), until_cancelled);
+    let (begins, begun) = mpsc::channel();
+    let task = work.push(begins);
+    begun.recv_timeout(MINUTE).unwrap();
+    fair.shutdown(Shutdown::Cancel).unwrap();
+    assert!(work.queue().token().is_cancelled());
+    assert!(done(task), "the task was not told");
+}
+
+/// Its `opened` panics, so that the panic handler runs within `build`.
+struct Opens;
+
+impl Policy for Opens {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        ready.iter().next().map(Pick::of)
+    }
+
+    fn opened(&self, slot: usize) {
+        assert_eq!(slot, 0, "a queue is built");
+    }
+}
+
+/// The shutdown comes when the queue is open, but is not linked to its token yet.
+#[test]
+fn a_queue_that_a_shutdown_cancels_as_it_is_built_has_a_cancelled_token() {
+    let this = Arc::new(OnceLock::<FairScheduler>::new());
+    let fair = Arc::clone(&this);
+    let shuts_down = move |_| fair.get().unwrap().shutdown(Shutdown::Cancel).unwrap();
+    let builder = FairScheduler::builder(Inline).policy(|| Opens).panic_handler(shuts_down);
+    this.set(builder.build()).unwrap();
+    let queue = this.get().unwrap().queue("q").build().unwrap();
+    assert!(queue.is_cancelled());
+    assert!(queue.token().is_cancelled());
+}
+
+/// Its destructor takes until it is told.
+struct Slow(mpsc::Sender<()>, mpsc::Receiver<()>);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap();
+        let _ = self.1.recv_timeout(MINUTE);
+    }
+}
+
+/// The server takes the tombstone of a future whose destructor still runs. So the tombstone is taken
+/// off before it is added.
+#[test]
+fn a_tombstone_taken_before_its_future_has_ended_leaves_room() {
+    let fair = over_a_pool();
+    let queue = fair.queue("q").capacity(2).paused().build().unwrap();
+    let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
+    let slow = Slow(begins, ends);
+    let future = queue.spawn_future(async move {
+        let _slow = slow;
+        pending::<()>().await;
+    });
+    thread::scope(|scope| {
+        let canceller = scope.spawn(|| future.cancel());
+        begun.recv_timeout(MINUTE).unwrap();
+        queue.resume();
+        done(queue.spawn(|| ()));
+        wait_for(|| queue.metrics().running == 0);
+        queue.pause();
+        assert_eq!(queue.spawn(|| ()).cancel(), Cancel::Dequeued);
+        let spawned = queue.try_spawn(|| ()).map_err(|it| it.reason);
+        end.send(()).unwrap();
+        assert_eq!(canceller.join().unwrap(), Cancel::Dequeued);
+        assert!(spawned.is_ok(), "{spawned:?}");
+        queue.resume();
+        done(spawned.unwrap());
+    });
+    wait_for(|| queue.metrics().pending == 0);
+}
+
+/// Closes a queue when a lease is about to end, and notes whether the queue's end is reported.
+struct Closes(Arc<OnceLock<(Queue, CancelToken)>>, Arc<Mutex<Vec<(u64, usize, bool)>>>);
+
+impl Policy for Closes {
+    fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
+        ready.iter().next().map(Pick::of)
+    }
+
+    fn served(&self, _: Pick, service: Service, _: Ready<'_>) {
+        if let Some((queue, end)) = self.0.get().filter(|_| service.tasks > 0) {
+            queue.close();
+            let metrics = queue.metrics();
+            let noted = (metrics.pending, metrics.running, end.is_cancelled());
+            self.1.lock().unwrap().push(noted);
+        }
+    }
+}
+
+/// The lease may have looked already whether the queue is closed, so the closer reports the end.
+#[test]
+fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
+    let (closed, noted) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(Vec::new())));
+    let (same, notes) = (Arc::clone(&closed), Arc::clone(&noted));
+    let policy = move || Closes(Arc::clone(&same), Arc::clone(&notes));
+    let fair = FairScheduler::builder(Inline).policy(policy).build();
+    let queue = fair.queue("q").build().unwrap();
+    let end = queue.end().unwrap();
+    assert!(closed.set((queue.clone(), end)).is_ok());
+    done(queue.spawn(|| ()));
+    assert_eq!(*noted.lock().unwrap(), [(0, 1, true)]);
+}
+
+/// Its destructor waits for a task of the queue.
+struct Last(Queue, mpsc::Sender<bool>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.resume();
+        let task = self.0.spawn(|| ());
+        let waited = task.join_timeout(Duration::from_secs(5));
+        self.1.send(matches!(waited, Ok(Ok(())))).unwrap();
+    }
+}
+
+/// The canceller had the queue's only place until the destructor had returned.
+#[test]
+fn the_destructor_of_a_cancelled_task_takes_no_place() {
+    let fair = over_a_pool();
+    let queue = fair.queue("q").capacity(8).max_parallel(1).paused().build().unwrap();
+    let (sender, runs) = mpsc::channel();
+    let last = Last(queue.clone(), sender);
+    let task = queue.spawn(move || drop(last));
+    assert_eq!(task.cancel(), Cancel::Dequeued);
+    assert!(runs.recv_timeout(MINUTE).unwrap(), "no task begins");
+    assert!(ended(task).unwrap_err().is_cancelled());
+}
+
+/// Tells that it is woken, and then takes until it is told.
+struct Sleepy(Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Wake for Sleepy {
+    fn wake(self: Arc<Self>) {
+        let (begins, ends) = &*self.0.lock().unwrap();
+        begins.send(()).unwrap();
+        let _ = ends.recv_timeout(MINUTE);
+    }
+}
+
+/// The canceller leaves the future in the count, because there are many tombstones. So the queue is
+/// over while the canceller still wakes the future's handle.
+#[test]
+fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
+    let (fair, token) = (over_a_pool(), CancelToken::new());
+    let a = fair.queue("a").capacity(10_000).max_in_flight(1).paused().build().unwrap();
+    for _ in 0..4096 {
+        assert_eq!(a.spawn(|| ()).cancel(), Cancel::Dequeued);
+    }
+    let mut future = a.task().token(&token).spawn_future(pending::<()>());
+    let ((begins, begun), (end, ends)) = (mpsc::channel(), mpsc::channel());
+    let waker = Waker::from(Arc::new(Sleepy(Mutex::new((begins, ends)))));
+    assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
+    thread::scope(|scope| {
+        let canceller = scope.spawn(|| token.cancel());
+        begun.recv_timeout(MINUTE).unwrap();
+        drop(a);
+        wait_for(|| fair.report().queues.len() == 1);
+        let b = fair.queue("b").max_in_flight(1).build().unwrap();
+        assert_eq!(b.slot(), 1, "the slot of `a`");
+        end.send(()).unwrap();
+        assert!(canceller.join().is_ok(), "a permit that nobody has");
+        assert_eq!([7, 8].map(|it| done(b.spawn_future(async move { it }))), [7, 8]);
+    });
+}
