@@ -21,6 +21,7 @@ mod ids;
 mod known_bugs;
 mod many_queues;
 mod meetings;
+mod meets_b;
 mod metrics;
 mod over_executors;
 mod panicking;

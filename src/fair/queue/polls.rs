@@ -67,7 +67,7 @@ impl Polling for Polls {
 
     fn accept(&self) -> Result<u64, Reason> {
         let line = self.line();
-        let is_inside = || current::is_within(Some(self.id));
+        let is_inside = || current::is_part_of(Some(self.id));
         match accept(&self.queue.scheduler, line, line.capacity(), is_inside) {
             Ok(()) => Ok(line.flight.arrive()),
             Err(reason) => {

@@ -1,0 +1,54 @@
+//! Where two features of a scheduler meet: strangers inside a task, a scheduler over another one,
+//! refused tickets, destructors that wait, a limit that is lowered during a wait.
+
+use crate::common::waiting::{MINUTE, done, ended};
+use filch::executor::Reason;
+use filch::fair::Queue;
+use filch::pool::{self, Yield};
+use filch::{FairScheduler, ThreadPool};
+use std::sync::mpsc;
+
+/// Runs `f` as an unrelated job of the pool, in the middle of a task of the queue. Before that, the
+/// task calls `first`.
+fn amid_a_task<T: Send + 'static>(
+    pool: &ThreadPool,
+    queue: &Queue,
+    first: impl FnOnce() + Send + 'static,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (says, hears) = mpsc::channel();
+    let pool = pool.clone();
+    let task = queue.spawn(move || {
+        pool.spawn_detached(move || says.send(f()).unwrap()).unwrap();
+        first();
+        while pool::yield_now() == Some(Yield::Executed) {}
+    });
+    let _ = ended(task);
+    hears.recv_timeout(MINUTE).unwrap()
+}
+
+#[test]
+fn a_stranger_spawns_into_the_default_queue() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("tenant").build().unwrap();
+    let (same, cancels) = (fair.clone(), queue.clone());
+    let spawn = move || same.try_spawn(|| 7);
+    let task = amid_a_task(&pool, &queue, move || _ = cancels.cancel(), spawn);
+    assert_eq!(done(task.ok().expect("it is no task of the cancelled queue")), 7);
+}
+
+/// A closed queue takes no more than what its own tasks spawn.
+#[test]
+fn a_closed_queue_takes_nothing_from_a_stranger() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("tenant").build().unwrap();
+    let (closes, same) = (queue.clone(), queue.clone());
+    let spawn = move || {
+        let closure = same.try_spawn(|| ()).err().map(|it| it.reason);
+        (closure, ended(same.spawn_future(async {})).is_err())
+    };
+    let (closure, future) = amid_a_task(&pool, &queue, move || _ = closes.close(), spawn);
+    assert_eq!((closure, future), (Some(Reason::Closed), true));
+}
