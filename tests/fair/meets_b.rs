@@ -52,3 +52,25 @@ fn a_closed_queue_takes_nothing_from_a_stranger() {
     let (closure, future) = amid_a_task(&pool, &queue, move || _ = closes.close(), spawn);
     assert_eq!((closure, future), (Some(Reason::Closed), true));
 }
+
+/// The ticket of the inner scheduler is of no queue in particular, whichever task has caused it.
+#[test]
+fn a_ticket_from_within_a_task_goes_into_the_default_queue() {
+    let outer = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let tenant = outer.queue("tenant").build().unwrap();
+    let inner = FairScheduler::over(outer.clone());
+    let (same, own) = (inner.clone(), tenant.clone());
+    done(tenant.spawn(move || {
+        drop(same.spawn(|| ()));
+        own.pause();
+    }));
+    assert_eq!(done(inner.spawn(|| 7)), 7);
+    tenant.resume();
+    let (same, own) = (inner.clone(), tenant.clone());
+    let task = tenant.spawn(move || {
+        let task = same.spawn(|| 8);
+        own.cancel();
+        task
+    });
+    assert_eq!(done(done(task)), 8);
+}
