@@ -1,12 +1,12 @@
 //! Where two features of a scheduler meet: strangers inside a task, a scheduler over another one,
 //! refused tickets, destructors that wait, a limit that is lowered during a wait.
 
-use crate::common::waiting::{MINUTE, done, ended};
-use filch::executor::Reason;
+use crate::common::waiting::{MINUTE, done, ended, wait_for};
+use filch::executor::{Reason, from_fn};
 use filch::fair::Queue;
 use filch::pool::{self, Yield};
-use filch::{FairScheduler, ThreadPool};
-use std::sync::mpsc;
+use filch::{Executor, FairScheduler, ThreadPool};
+use std::sync::{Arc, Mutex, mpsc};
 
 /// Runs `f` as an unrelated job of the pool, in the middle of a task of the queue. Before that, the
 /// task calls `first`.
@@ -73,4 +73,24 @@ fn a_ticket_from_within_a_task_goes_into_the_default_queue() {
         task
     });
     assert_eq!(done(done(task)), 8);
+}
+
+/// The scheduler below refuses a ticket, because the ticket comes within a submission of its own.
+#[test]
+fn a_ticket_that_would_deadlock_costs_no_task() {
+    let (hook, pool) = (Arc::new(Mutex::new(None::<Queue>)), ThreadPool::new(1).unwrap());
+    let resumes = hook.clone();
+    let outer = FairScheduler::over(from_fn(1, move |job| {
+        let queue = resumes.lock().unwrap().take();
+        queue.iter().for_each(|it| _ = it.resume());
+        pool.execute(job)
+    }));
+    let inner = FairScheduler::over(outer.default_queue().clone());
+    let queue = inner.queue("paused").paused().build().unwrap();
+    let task = queue.spawn(|| 7);
+    let has_no_ticket = |it: &FairScheduler| format!("{it:?}").contains("tickets: 0");
+    wait_for(|| has_no_ticket(&inner) && has_no_ticket(&outer));
+    *hook.lock().unwrap() = Some(queue);
+    done(outer.spawn(|| ()));
+    assert_eq!(done(task), 7);
 }
