@@ -6,7 +6,9 @@ use filch::executor::{Reason, from_fn};
 use filch::fair::Queue;
 use filch::pool::{self, Yield};
 use filch::{Executor, FairScheduler, ThreadPool};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 /// Runs `f` as an unrelated job of the pool, in the middle of a task of the queue. Before that, the
 /// task calls `first`.
@@ -93,4 +95,26 @@ fn a_ticket_that_would_deadlock_costs_no_task() {
     *hook.lock().unwrap() = Some(queue);
     done(outer.spawn(|| ()));
     assert_eq!(done(task), 7);
+}
+
+/// A ticket that runs in a queue leaves its room there to its successor.
+#[test]
+fn a_ticket_in_a_full_queue_lets_the_others_have_their_turn() {
+    let outer = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
+    let tenant = outer.queue("tenant").capacity(1).build().unwrap();
+    let inner = FairScheduler::builder(tenant.clone()).quantum(Duration::ZERO).build();
+    let other = outer.queue("other").build().unwrap();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (counts, same) = (begun.clone(), inner.clone());
+    let task = inner.spawn(move || {
+        for _ in 0..1000 {
+            let begun = counts.clone();
+            same.spawn_detached(move || _ = begun.fetch_add(1, SeqCst)).unwrap();
+        }
+        other.spawn(move || counts.load(SeqCst))
+    });
+    let before = done(done(task));
+    assert!(before < 10, "{before} tasks of the tenant before the other's");
+    inner.wait_idle().unwrap();
+    wait_for(|| tenant.try_spawn(|| ()).is_ok());
 }
