@@ -1,13 +1,14 @@
 //! Where two features of a scheduler meet: strangers inside a task, a scheduler over another one,
 //! refused tickets, destructors that wait, a limit that is lowered during a wait.
 
-use crate::common::waiting::{MINUTE, done, ended, wait_for};
-use filch::executor::{Reason, from_fn};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use filch::executor::{Reason, Shutdown, WouldDeadlock, from_fn};
 use filch::fair::Queue;
 use filch::pool::{self, Yield};
 use filch::{Executor, FairScheduler, ThreadPool};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// Runs `f` as an unrelated job of the pool, in the middle of a task of the queue. Before that, the
@@ -117,4 +118,39 @@ fn a_ticket_in_a_full_queue_lets_the_others_have_their_turn() {
     assert!(before < 10, "{before} tasks of the tenant before the other's");
     inner.wait_idle().unwrap();
     wait_for(|| tenant.try_spawn(|| ()).is_ok());
+}
+
+/// Calls a closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The thread that drops the closure holds the queue meanwhile.
+#[test]
+fn a_destructor_that_waits_for_the_scheduler_which_drops_it_is_told_so() {
+    for ends_all in [false, true] {
+        in_a_minute(move || {
+            let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+            let queue = fair.queue("q").paused().build().unwrap();
+            let other = FairScheduler::over(ThreadPool::new(1).unwrap());
+            let (says, hears) = mpsc::channel();
+            let (same, all) = (queue.clone(), fair.clone());
+            let asks = OnDrop(move || {
+                says.send([same.wait_idle(), all.wait_idle(), other.wait_idle()]).unwrap();
+            });
+            queue.spawn_detached(move || drop(asks)).unwrap();
+            if ends_all {
+                let _ = fair.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+            } else {
+                queue.cancel();
+            }
+            let would = Err(WouldDeadlock);
+            assert_eq!(hears.recv_timeout(MINUTE).unwrap(), [would, would, Ok(())]);
+            fair.wait_idle().unwrap();
+        });
+    }
 }
