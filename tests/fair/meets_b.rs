@@ -154,3 +154,31 @@ fn a_destructor_that_waits_for_the_scheduler_which_drops_it_is_told_so() {
         });
     }
 }
+
+/// When the join begins, another thread could still poll the future.
+#[test]
+fn a_join_of_a_future_ends_when_no_thread_is_left_to_poll_it() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("two").max_parallel(2).build().unwrap();
+    let (begins, begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let other = queue.spawn(move || {
+        begins.send(()).unwrap();
+        released.recv_timeout(MINUTE).unwrap();
+    });
+    begun.recv_timeout(MINUTE).unwrap();
+    let (waits, waiting) = mpsc::channel();
+    let same = queue.clone();
+    let task = queue.spawn(move || {
+        same.set_max_parallel(1).unwrap();
+        let future = same.spawn_future(async { 7 });
+        waits.send(()).unwrap();
+        future.join()
+    });
+    waiting.recv_timeout(MINUTE).unwrap();
+    thread::sleep(Duration::from_millis(5));
+    release.send(()).unwrap();
+    done(other);
+    assert!(done(task).unwrap_err().is_deadlock());
+    fair.wait_idle().unwrap();
+}
