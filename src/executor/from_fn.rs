@@ -22,6 +22,11 @@ use core::num::NonZeroUsize;
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
+/// If the function refuses that next job as [`Full`](super::Reason::Full), the thread serves queues
+/// for another quantum instead. So a bounded queue should have room for the scheduler's jobs beyond
+/// its bound. They come through [`with_execute_last`](FromFn::with_execute_last). At most
+/// `parallelism` of them are waiting at once.
+///
 /// # Panics
 ///
 /// Panics if `parallelism` is zero.

@@ -8,6 +8,7 @@ use super::queue::report::Report;
 use super::queue_builder::QueueBuilder;
 use super::scheduler::Scheduler;
 use super::scheduler::submit::submit;
+use super::scheduler::submitting::is_submitting_any;
 use super::serving::frame::Serving;
 use super::serving::pass::limited;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
@@ -233,7 +234,9 @@ impl FairScheduler {
 
     fn line(&self) -> &Line {
         let queues = &self.scheduler.queues;
-        let current = Serving::slot_in(queues).and_then(|slot| queues.table.get(slot));
+        // Another scheduler's ticket is no part of the task whose thread submits it.
+        let slot = Serving::slot_in(queues).filter(|_| !is_submitting_any());
+        let current = slot.and_then(|slot| queues.table.get(slot));
         current.unwrap_or_else(|| self.default.line())
     }
 }

@@ -132,6 +132,10 @@ impl<'a> QueueBuilder<'a> {
     /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the greatest
     /// capacity.
     ///
+    /// A running task may submit one more job to a full queue by
+    /// [`execute_last`](crate::Executor::execute_last). So a scheduler over the queue can hand on to
+    /// its next job.
+    ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled.
     /// There is one exception. If a task is cancelled, or is run by a thread that waits for it, the
     /// task's job stays queued. While 4,096 jobs of ended tasks are queued, one more ended task

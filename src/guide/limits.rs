@@ -200,6 +200,15 @@
 //! *A paused queue with a scheduler over it* stays paused when the program drops its handles. Only
 //! the drop of the last handle resumes a queue, and the scheduler has one.
 //!
+//! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next job
+//! behind the executor's other jobs. If the executor refuses that job as
+//! [`Full`](crate::executor::Reason::Full), the thread goes on serving queues. The other jobs wait
+//! until the executor has room, or until no queue has work. A new thread could serve the queues
+//! instead, but would count against no limit of the executor. So let a bounded executor accept the
+//! jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound. A queue with a capacity
+//! does so. An executor can also run one of its other jobs in
+//! [`yield_now`](crate::Executor::yield_now).
+//!
 //! *A wait for a queue to become idle* does not wait for tombstones if the queue is paused or has a
 //! capacity. Otherwise it waits until a thread reaches the tombstones of cancelled tasks. When the
 //! wait ends, the destructor of a cancelled closure might still be running.

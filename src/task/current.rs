@@ -81,7 +81,7 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     let base = unsafe { outer.as_ref() }.unwrap_or(&NOTHING).base;
     let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
-    enter(Frame { home: Some(executor), outer, ..Frame::on(base) }, f)
+    enter(Frame { home: Some(executor), is_stranger: true, outer, ..Frame::on(base) }, f)
 }
 
 /// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other
@@ -324,6 +324,12 @@ pub(crate) fn is_within(home: Option<ExecutorId>) -> bool {
 pub(super) fn is_in(state: &State) -> bool {
     // SAFETY: I5 — `CURRENT` points to a frame only while that frame exists.
     unsafe { innermost().as_ref() }.is_some_and(|frame| ptr::eq(frame.state, state))
+}
+
+/// Returns whether this thread runs a task of this queue, or a job for which the task waits. A
+/// stranger inside the task is no part of it.
+pub(crate) fn is_part_of(queue: Option<ExecutorId>) -> bool {
+    queue.is_some() && frames().take_while(|it| !it.is_stranger).any(|it| it.home == queue)
 }
 
 pub(super) fn runs(state: &State) -> bool {

@@ -22,6 +22,8 @@ pub(super) struct Frame {
     /// Whether the thread is a *guest*: a worker for the time of one call, perhaps inside a task of
     /// another executor.
     pub(super) is_guest: bool,
+    /// Whether the frame's job is a *stranger*: no outer frame waits for it.
+    pub(super) is_stranger: bool,
     /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),
     /// The innermost frame of the thread that waits for this frame's job. Null if no thread does.
@@ -38,6 +40,7 @@ pub(super) const NOTHING: Frame = Frame {
     stop: ptr::null(),
     ticket: None,
     is_guest: false,
+    is_stranger: false,
     group: ptr::null(),
     waiter: ptr::null(),
     outer: ptr::null(),

@@ -11,6 +11,7 @@ use crate::sync::spin::Vigil;
 use crate::sync::thread::{self, Finally, per_thread};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::task::Waker;
 use core::time::Duration;
@@ -156,6 +157,12 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
+    /// Returns whether the task is a future that no thread polls before this thread continues.
+    pub(super) fn is_hopeless_to_poll(&self) -> bool {
+        let gate = self.limited().filter(|_| self.is_future() && !self.is_claimed());
+        gate.is_some_and(is_hopeless_to_poll)
+    }
+
     /// Returns whether this thread may run the task now, in a free place if it needs one.
     pub(super) fn may_run_here(&self) -> bool {
         let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
@@ -202,10 +209,21 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }
 
+/// Returns this gate and the gates below it.
+fn with_below(limited: &Limited) -> impl Iterator<Item = Limited> {
+    iter::successors(Some(limited.clone()), |it| it.0.below())
+}
+
+/// Returns those of the gate and the gates below it of which this thread, or a thread that waits for
+/// it, holds a place.
+pub(super) fn held(limited: &Limited) -> Vec<Limited> {
+    with_below(limited).filter(|it| current::places_of_waiters(it.0.home()) != 0).collect()
+}
+
 /// Returns whether no thread polls a future of this gate before this thread continues. The poll
 /// needs a place of this gate and of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
-    iter::successors(Some(limited.clone()), |it| it.0.below()).any(|it| {
+    with_below(limited).any(|it| {
         // After the limit was lowered, more threads than `places` can serve the queue. If one of
         // them does not wait for this thread, it can still poll the future.
         is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()

@@ -1,7 +1,7 @@
 //! Handles: waiting for a task, and cancelling it. A handle waits by a waker that it leaves in the
 //! task (I3), and then takes the result (I2).
 
-use super::any::{AnyTask, Reference};
+use super::any::{AnyTask, Limited, Reference};
 use super::cell::{Task, TaskCore, go_on};
 use super::current;
 use super::error::CancelledBy;
@@ -11,6 +11,7 @@ use super::state::Cancel;
 use crate::idle::Park;
 use crate::sync::clock::{self, Instant};
 use crate::sync::thread;
+use alloc::vec::Vec;
 use core::fmt;
 use core::future::Future;
 use core::mem;
@@ -127,8 +128,13 @@ impl<T> JoinHandle<T> {
             if self.core().limited.as_ref().is_some_and(is_hopeless) && !self.any().is_claimed() {
                 return Err(JoinError::would_deadlock());
             }
-            if here == Here::NoPlace {
-                self.wait_for_place();
+            let gates = match &self.core().limited {
+                Some(it) if here == Here::NoPlace => Vec::from([it.clone()]),
+                Some(it) if self.any().is_future() => gate::held(it),
+                _ => Vec::new(),
+            };
+            if !gates.is_empty() {
+                self.wait_for_place(gates)?;
             }
             let is_done = self.is_finished() || self.sleep(None);
             debug_assert!(is_done);
@@ -252,22 +258,29 @@ impl<T> JoinHandle<T> {
     }
 
     /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
-    /// thread has claimed the task.
+    /// thread has claimed the task. Returns an error once no thread is left to poll a future: the
+    /// queue's limit may have been lowered.
     #[cold]
-    fn wait_for_place(&mut self) {
-        let Some(limited) = self.core().limited.clone() else { return };
+    fn wait_for_place(&mut self, gates: Vec<Limited>) -> Result<(), JoinError> {
+        // No hesitation before a closure, which this thread may run itself.
+        Bed::hesitate(|| self.is_finished() || !self.any().is_future());
         Bed::with(|park| {
-            let _watched = Watched::new(limited, park.unparker());
+            let watch = |gate| Watched::new(gate, park.unparker());
+            let _watched: Vec<Watched> = gates.into_iter().map(watch).collect();
             if !self.wait(park.unparker()) {
-                return;
+                return Ok(());
             }
             while !self.core().state.is_done() {
                 let task = self.any();
-                if task.is_claimed() || task.run_here() == Here::NoPlace {
+                if task.is_hopeless_to_poll() && self.stop_waiting() {
+                    return Err(JoinError::would_deadlock());
+                }
+                if task.is_claimed() || task.run_here() != Here::Settled {
                     park.park(None);
                 }
             }
-        });
+            Ok(())
+        })
     }
 
     /// Sleeps until the task is done. Returns `false` if the deadline comes first.

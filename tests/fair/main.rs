@@ -22,6 +22,7 @@ mod known_bugs;
 mod many_queues;
 mod meetings;
 mod meets_a;
+mod meets_b;
 mod metrics;
 mod over_executors;
 mod panicking;

@@ -80,6 +80,12 @@ impl Below {
         if current::may_run(self.base()) { Err(WouldDeadlock) } else { Ok(()) }
     }
 
+    /// Runs `f`, which drops tasks. The thread counts as one of the executor's meanwhile. So a
+    /// destructor that waits for the scheduler gets an error, as it would wait for this thread.
+    pub(crate) fn as_own_thread<R>(&self, f: impl FnOnce() -> R) -> R {
+        current::as_stranger(self.base, f)
+    }
+
     /// Returns whether the executor runs none of its queued jobs any more.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)

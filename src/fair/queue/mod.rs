@@ -7,6 +7,7 @@ pub(crate) mod polls;
 pub(crate) mod report;
 
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
+use crate::fair::line::life::MAX_TASKS;
 use crate::fair::line::{Line, MAX_WEIGHT, limit_of};
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::ends::end_of;
@@ -14,7 +15,7 @@ use crate::fair::scheduler::look::changed;
 use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::fair::scheduler::submit::submit;
 use crate::sync::Arc;
-use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
+use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited, current};
 use core::fmt;
 use core::num::NonZeroUsize;
 use error::QueueError;
@@ -306,6 +307,17 @@ impl Executor for Queue {
     #[inline]
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         submit(self.scheduler(), self.line(), self.line().capacity(), job)
+    }
+
+    /// Accepts a job even if the queue is full, if the caller is a running task of the queue. The
+    /// task leaves its room to the job.
+    fn execute_last(&self, job: Job) -> Result<(), Rejected> {
+        let is_inside = current::is_part_of(Some(self.0.id));
+        // The running tasks are pending, too. Without this, no scheduler over a queue with a
+        // capacity of 1 would ever hand on.
+        let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
+        let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
+        submit(self.scheduler(), self.line(), capacity, job)
     }
 
     fn parallelism(&self) -> NonZeroUsize {

@@ -78,7 +78,7 @@ impl Polling for Polls {
         if !self.is_present() {
             return Err(Reason::Closed);
         }
-        let is_inside = || current::is_within(Some(self.id));
+        let is_inside = || current::is_part_of(Some(self.id));
         if let Err(reason) = accept(scheduler, line, line.capacity(), is_inside) {
             add(&line.counters.refused, 1);
             return Err(reason);

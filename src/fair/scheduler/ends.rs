@@ -112,8 +112,9 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // The queued tasks are dropped first. If the running tasks learned of the cancellation first,
     // they would stop, and their threads would drop queued tasks that the result then misses.
     let panics = &scheduler.below.panics;
-    let dropped = discard(panics, line, line.cause());
-    let dropped = dropped + end_futures(panics, line, line.cause());
+    let dropped = scheduler.below.as_own_thread(|| {
+        discard(panics, line, line.cause()) + end_futures(panics, line, line.cause())
+    });
     line.is_cancelled.store(true, Relaxed);
     tell_end(scheduler, line);
     changed(scheduler, line);
@@ -129,7 +130,7 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
-        cancel_each(scheduler);
+        scheduler.below.as_own_thread(|| cancel_each(scheduler));
         let _ = CANCELLING.try_with(|it| it.set(outer));
     }
 }

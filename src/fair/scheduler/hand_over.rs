@@ -64,7 +64,7 @@ impl Drop for TicketJob {
 }
 
 fn is_refusal(result: Result<(), Reason>) -> bool {
-    matches!(result, Err(Reason::Full | Reason::Closed))
+    matches!(result, Err(Reason::Full | Reason::Closed | Reason::WouldDeadlock))
 }
 
 #[inline]
@@ -137,7 +137,7 @@ fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
             return Ok(());
         }
         let submitted = submit_ticket(below, || below.executor.execute(TicketJob::job(scheduler)));
-        if matches!(submitted, None | Some(Err(Reason::Full))) {
+        if matches!(submitted, None | Some(Err(Reason::Full | Reason::WouldDeadlock))) {
             tickets.forgive();
         }
         let is_closed = submitted == Some(Err(Reason::Closed));

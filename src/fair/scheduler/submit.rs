@@ -21,7 +21,7 @@ pub(crate) fn submit(
     capacity: u64,
     job: Job,
 ) -> Result<(), Rejected> {
-    let is_inside = || current::is_within(line.id());
+    let is_inside = || current::is_part_of(line.id());
     match accept(scheduler, line, capacity, is_inside) {
         Ok(()) => {
             push(scheduler, line, job);

@@ -50,6 +50,11 @@ pub(crate) fn submit_ticket(
     submitted
 }
 
+/// Returns whether this thread is submitting a ticket of any scheduler.
+pub(crate) fn is_submitting_any() -> bool {
+    SUBMITTING.try_with(|it| !it.get().is_null()).unwrap_or(false)
+}
+
 #[cold]
 pub(crate) fn is_submitting(below: &Below) -> bool {
     let mut submitting = SUBMITTING.try_with(Cell::get).unwrap_or(ptr::null());

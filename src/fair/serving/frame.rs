@@ -58,8 +58,15 @@ impl Serving {
     }
 
     /// Returns the slot of the queue whose task this thread runs, if the queue is one of `queues`.
+    /// Returns `None` while this thread runs a stranger within the frame.
     pub(crate) fn slot_in(queues: &Queues) -> Option<usize> {
-        Serving::innermost().filter(|it| ptr::eq(it.queues, queues)).map(|it| it.slot)
+        let is_its = |it: &&Self| ptr::eq(it.queues, queues) && !it.has_stranger();
+        Serving::innermost().filter(is_its).map(|it| it.slot)
+    }
+
+    /// Returns whether this thread runs an unrelated job (a stranger) within the frame.
+    fn has_stranger(&self) -> bool {
+        self.strangers != current::strangers()
     }
 
     #[inline]
@@ -73,10 +80,10 @@ impl Serving {
         Serving::innermost().filter(|it| it.home == line.id())
     }
 
-    /// Returns a handle of the queue, if one is left. Returns `None` while this thread runs an
-    /// unrelated job (a stranger) within the frame.
+    /// Returns a handle of the queue, if one is left. Returns `None` while this thread runs a
+    /// stranger within the frame.
     pub(crate) fn queue(&self) -> Option<&Queue> {
-        if self.strangers != current::strangers() {
+        if self.has_stranger() {
             return None;
         }
         let find = || {

@@ -1,0 +1,184 @@
+//! Where two features of a scheduler meet: strangers inside a task, a scheduler over another one,
+//! refused tickets, destructors that wait, a limit that is lowered during a wait.
+
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
+use filch::executor::{Reason, Shutdown, WouldDeadlock, from_fn};
+use filch::fair::Queue;
+use filch::pool::{self, Yield};
+use filch::{Executor, FairScheduler, ThreadPool};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+/// Runs `f` as an unrelated job of the pool, in the middle of a task of the queue. Before that, the
+/// task calls `first`.
+fn amid_a_task<T: Send + 'static>(
+    pool: &ThreadPool,
+    queue: &Queue,
+    first: impl FnOnce() + Send + 'static,
+    f: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (says, hears) = mpsc::channel();
+    let pool = pool.clone();
+    let task = queue.spawn(move || {
+        pool.spawn_detached(move || says.send(f()).unwrap()).unwrap();
+        first();
+        while pool::yield_now() == Some(Yield::Executed) {}
+    });
+    let _ = ended(task);
+    hears.recv_timeout(MINUTE).unwrap()
+}
+
+#[test]
+fn a_stranger_spawns_into_the_default_queue() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("tenant").build().unwrap();
+    let (same, cancels) = (fair.clone(), queue.clone());
+    let spawn = move || same.try_spawn(|| 7);
+    let task = amid_a_task(&pool, &queue, move || _ = cancels.cancel(), spawn);
+    assert_eq!(done(task.ok().expect("it is no task of the cancelled queue")), 7);
+}
+
+/// A closed queue takes no more than what its own tasks spawn.
+#[test]
+fn a_closed_queue_takes_nothing_from_a_stranger() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("tenant").build().unwrap();
+    let (closes, same) = (queue.clone(), queue.clone());
+    let spawn = move || {
+        let closure = same.try_spawn(|| ()).err().map(|it| it.reason);
+        (closure, ended(same.spawn_future(async {})).is_err())
+    };
+    let (closure, future) = amid_a_task(&pool, &queue, move || _ = closes.close(), spawn);
+    assert_eq!((closure, future), (Some(Reason::Closed), true));
+}
+
+/// The ticket of the inner scheduler is of no queue in particular, whichever task has caused it.
+#[test]
+fn a_ticket_from_within_a_task_goes_into_the_default_queue() {
+    let outer = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let tenant = outer.queue("tenant").build().unwrap();
+    let inner = FairScheduler::over(outer.clone());
+    let (same, own) = (inner.clone(), tenant.clone());
+    done(tenant.spawn(move || {
+        drop(same.spawn(|| ()));
+        own.pause();
+    }));
+    assert_eq!(done(inner.spawn(|| 7)), 7);
+    tenant.resume();
+    let (same, own) = (inner.clone(), tenant.clone());
+    let task = tenant.spawn(move || {
+        let task = same.spawn(|| 8);
+        own.cancel();
+        task
+    });
+    assert_eq!(done(done(task)), 8);
+}
+
+/// The scheduler below refuses a ticket, because the ticket comes within a submission of its own.
+#[test]
+fn a_ticket_that_would_deadlock_costs_no_task() {
+    let (hook, pool) = (Arc::new(Mutex::new(None::<Queue>)), ThreadPool::new(1).unwrap());
+    let resumes = hook.clone();
+    let outer = FairScheduler::over(from_fn(1, move |job| {
+        let queue = resumes.lock().unwrap().take();
+        queue.iter().for_each(|it| _ = it.resume());
+        pool.execute(job)
+    }));
+    let inner = FairScheduler::over(outer.default_queue().clone());
+    let queue = inner.queue("paused").paused().build().unwrap();
+    let task = queue.spawn(|| 7);
+    let has_no_ticket = |it: &FairScheduler| format!("{it:?}").contains("tickets: 0");
+    wait_for(|| has_no_ticket(&inner) && has_no_ticket(&outer));
+    *hook.lock().unwrap() = Some(queue);
+    done(outer.spawn(|| ()));
+    assert_eq!(done(task), 7);
+}
+
+/// A ticket that runs in a queue leaves its room there to its successor.
+#[test]
+fn a_ticket_in_a_full_queue_lets_the_others_have_their_turn() {
+    let outer = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
+    let tenant = outer.queue("tenant").capacity(1).build().unwrap();
+    let inner = FairScheduler::builder(tenant.clone()).quantum(Duration::ZERO).build();
+    let other = outer.queue("other").build().unwrap();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (counts, same) = (begun.clone(), inner.clone());
+    let task = inner.spawn(move || {
+        for _ in 0..1000 {
+            let begun = counts.clone();
+            same.spawn_detached(move || _ = begun.fetch_add(1, SeqCst)).unwrap();
+        }
+        other.spawn(move || counts.load(SeqCst))
+    });
+    let before = done(done(task));
+    assert!(before < 10, "{before} tasks of the tenant before the other's");
+    inner.wait_idle().unwrap();
+    wait_for(|| tenant.try_spawn(|| ()).is_ok());
+}
+
+/// Calls a closure when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The thread that drops the closure holds the queue meanwhile.
+#[test]
+fn a_destructor_that_waits_for_the_scheduler_which_drops_it_is_told_so() {
+    for ends_all in [false, true] {
+        in_a_minute(move || {
+            let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+            let queue = fair.queue("q").paused().build().unwrap();
+            let other = FairScheduler::over(ThreadPool::new(1).unwrap());
+            let (says, hears) = mpsc::channel();
+            let (same, all) = (queue.clone(), fair.clone());
+            let asks = OnDrop(move || {
+                says.send([same.wait_idle(), all.wait_idle(), other.wait_idle()]).unwrap();
+            });
+            queue.spawn_detached(move || drop(asks)).unwrap();
+            if ends_all {
+                let _ = fair.shutdown_timeout(Shutdown::Cancel, Duration::ZERO);
+            } else {
+                queue.cancel();
+            }
+            let would = Err(WouldDeadlock);
+            assert_eq!(hears.recv_timeout(MINUTE).unwrap(), [would, would, Ok(())]);
+            fair.wait_idle().unwrap();
+        });
+    }
+}
+
+/// When the join begins, another thread could still poll the future.
+#[test]
+fn a_join_of_a_future_ends_when_no_thread_is_left_to_poll_it() {
+    let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+    let queue = fair.queue("two").max_parallel(2).build().unwrap();
+    let (begins, begun) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let other = queue.spawn(move || {
+        begins.send(()).unwrap();
+        released.recv_timeout(MINUTE).unwrap();
+    });
+    begun.recv_timeout(MINUTE).unwrap();
+    let (waits, waiting) = mpsc::channel();
+    let same = queue.clone();
+    let task = queue.spawn(move || {
+        same.set_max_parallel(1).unwrap();
+        let future = same.spawn_future(async { 7 });
+        waits.send(()).unwrap();
+        future.join()
+    });
+    waiting.recv_timeout(MINUTE).unwrap();
+    thread::sleep(Duration::from_millis(5));
+    release.send(()).unwrap();
+    done(other);
+    assert!(done(task).unwrap_err().is_deadlock());
+    fair.wait_idle().unwrap();
+}
