@@ -1,9 +1,23 @@
 //! Implements the traits for spawning futures of `futures-task` and `hyper` for filch's executors.
 
-use crate::executor::TaskBuilder;
+use crate::executor::{Executor, Futures};
 use crate::fair::{FairScheduler, Queue};
 use crate::pool::{LockedPool, ThreadPool};
 use crate::sim::StepperHandle;
+use crate::task::{Flow, NewFuture};
+use core::future::Future;
+
+/// Spawns a future without a handle. Returns whether the executor accepts the future.
+fn spawn<F>(executor: &dyn Executor, future: F) -> bool
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let Some(Futures(polling)) = executor.futures() else { return false };
+    let context = executor.context().map(Flow::capture);
+    let new = NewFuture { polling, token: None, context, member: None, deadline: None };
+    new.spawn_detached(future).is_ok()
+}
 
 /// Implements `futures_task::Spawn` and `hyper::rt::Executor` for each type in the list.
 macro_rules! spawners {
@@ -18,8 +32,7 @@ macro_rules! spawners {
                     &self,
                     future: futures_task::FutureObj<'static, ()>,
                 ) -> Result<(), futures_task::SpawnError> {
-                    let spawned = TaskBuilder::on(self).try_spawn_future(future);
-                    spawned.map(drop).map_err(|_| futures_task::SpawnError::shutdown())
+                    spawn(self, future).then_some(()).ok_or_else(futures_task::SpawnError::shutdown)
                 }
             }
 
@@ -28,11 +41,11 @@ macro_rules! spawners {
             #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
             impl<F> hyper::rt::Executor<F> for $Spawner
             where
-                F: core::future::Future + Send + 'static,
+                F: Future + Send + 'static,
                 F::Output: Send + 'static,
             {
                 fn execute(&self, future: F) {
-                    drop(TaskBuilder::on(self).spawn_future(future));
+                    spawn(self, future);
                 }
             }
         )*

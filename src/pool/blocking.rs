@@ -11,7 +11,9 @@ use crate::task::current;
 /// runs until one of these threads looks for its next job. A nested `blocking` only calls `f`. So
 /// does `blocking` in a hook with which a thread starts or stops, or in the
 /// [`Park`](crate::idle::Park) of a worker that sleeps. So does `blocking` on a thread that is no
-/// worker, unless the thread runs a task of a queue (see below).
+/// worker, unless the thread runs a task of a queue (see below). A `blocking` in such a task is not
+/// nested in one that began before the task. The same holds within
+/// [`take_part`](super::ThreadPool::take_part).
 ///
 /// If the system refuses to start a thread, the next spawn from outside the pool tries again. A
 /// pool that shuts down starts a thread only if jobs are left and all of its threads block.

@@ -257,15 +257,23 @@ fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
 }
 
 /// Runs `f`, which blocks. Meanwhile another thread may take this thread's place in its pool, and
-/// in every scheduler of which this thread has a ticket. A nested call only runs `f`.
+/// in every scheduler of which this thread has a ticket. A nested call gives away only the tickets
+/// and places that the thread has got since the outer call began.
 pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
-    if IS_ASIDE.try_with(|it| it.replace(true)).unwrap_or(true) {
-        return f();
-    }
-    each_ticket(|ticket| ticket.step_aside());
+    let here = now();
+    let tickets = || here.and_outer().filter_map(|frame| Some((frame.outer, frame.ticket?)));
+    let newest = tickets().next().map(|(outer, _)| outer);
+    let Ok(given) = ASIDE.try_with(|it| it.replace(newest)) else { return f() };
+    let each = |act: fn(&dyn Ticket)| {
+        for (_, ticket) in tickets().take_while(|&(outer, _)| Some(outer) != given) {
+            // SAFETY: I5 — this frame is not removed yet, and is removed before its ticket.
+            act(unsafe { &*ticket });
+        }
+    };
+    each(|ticket| ticket.step_aside());
     let _back = Finally(|| {
-        each_ticket(|ticket| ticket.step_back());
-        let _ = IS_ASIDE.try_with(|it| it.set(false));
+        each(|ticket| ticket.step_back());
+        let _ = ASIDE.try_with(|it| it.set(given));
     });
     f()
 }
@@ -276,16 +284,13 @@ pub(crate) fn has_ticket() -> bool {
 }
 
 per_thread! {
-    static IS_ASIDE: Cell<bool> = Cell::new(false);
+    /// The newest ticket that `aside` has given away, or `None`. The outer frame of the ticket's
+    /// frame names it, because the frame itself can have copies.
+    static ASIDE: Cell<Option<*const Frame>> = Cell::new(None);
 }
 
 pub(crate) fn is_aside() -> bool {
-    IS_ASIDE.try_with(Cell::get).unwrap_or(false)
-}
-
-fn each_ticket(act: impl Fn(&dyn Ticket)) {
-    // SAFETY: I5 — these frames are not removed yet, and each is removed before its ticket.
-    frames().filter_map(|frame| frame.ticket).for_each(|ticket| act(unsafe { &*ticket }));
+    ASIDE.try_with(Cell::get).unwrap_or(None).is_some()
 }
 
 #[inline]

@@ -54,6 +54,26 @@ impl NewFuture<'_> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        self.start(future, false)
+    }
+
+    /// Spawns a future without a handle. The executor gets the panic of the future, even if the
+    /// future ends during this call.
+    #[cfg(any(feature = "futures", feature = "hyper"))]
+    pub(crate) fn spawn_detached<F>(self, future: F) -> Result<(), (F, Reason)>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.start(future, true).map(drop)
+    }
+
+    /// If `is_detached`, the handle never owns the result (I2), and the caller drops the handle.
+    fn start<F>(self, future: F, is_detached: bool) -> Result<JoinHandle<F::Output>, (F, Reason)>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
         let NewFuture { polling, token, context, member, deadline } = self;
         let number = match polling.accept() {
             Ok(number) => number,
@@ -67,6 +87,9 @@ impl NewFuture<'_> {
         };
         let (home, limited) = (polling.home(), polling.limited());
         let state = State::future(limited.is_some(), deadline.is_some());
+        if is_detached {
+            state.let_go();
+        }
         let core = TaskCore::new(state, home, limited, deadline);
         let enrollment = Enrollment::new(polling, number, token.is_some());
         let cell = FutureCell { core, enrollment, body: Place::empty() };

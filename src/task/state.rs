@@ -304,10 +304,10 @@ impl State {
         self.0.fetch_and(!WAITED_FOR, RESULT.acquire()) & DONE == 0
     }
 
-    /// Notes that the handle is dropped. Returns `true` if the task is done: the result then
-    /// belongs to the handle (I2).
+    /// Notes that there is no handle any more. Returns whether the result belongs to the handle:
+    /// the task is done, and there was a handle until now (I2).
     pub(super) fn let_go(&self) -> bool {
-        self.0.fetch_and(!HELD, RESULT.acquire()) & DONE != 0
+        self.0.fetch_and(!HELD, RESULT.acquire()) & (DONE | HELD) == DONE | HELD
     }
 
     pub(super) fn refer(&self) {

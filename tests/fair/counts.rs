@@ -1,7 +1,8 @@
 //! Tests that an event is counted once and for its own queue, where several promises combine: slots
 //! that are used again, tombstones, ends, blocked threads.
 
-use crate::common::waiting::{MINUTE, done, ended};
+use crate::common::closures::keep_quiet;
+use crate::common::waiting::{MINUTE, done, ended, occupied, wait_for};
 use filch::executor::{Inline, Shutdown, from_fn};
 use filch::fair::FairScheduler;
 use filch::pool::{self, LockedPool};
@@ -177,6 +178,52 @@ fn blocking_within_blocking_gives_one_place() {
     fair.wait_idle().unwrap();
     while !format!("{fair:?}").contains("tickets: 0") {
         thread::yield_now();
+    }
+}
+
+/// A section that blocks gives away the tickets that its thread has when it begins. A task that runs
+/// inside it has a further ticket, over an executor that has one thread for tickets.
+#[test]
+fn blocking_in_a_task_that_runs_inside_blocking_gives_the_place_of_the_task() {
+    keep_quiet(&["expected"]);
+    for (is_task, panics) in [(false, false), (true, false), (false, true), (true, true)] {
+        let host = |worker: pool::WorkerThread| {
+            thread::spawn(|| worker.run());
+            Ok(())
+        };
+        let pool = ThreadPool::builder().num_threads(2).build_with(host).unwrap();
+        let same = pool.clone();
+        let fair = FairScheduler::over(from_fn(1, move |job| same.execute(job)));
+        let other = occupied(&pool);
+        let (begins, begun) = mpsc::channel();
+        let has_run = Arc::new(AtomicBool::new(false));
+        let (tell, is_over) = (begins.clone(), has_run.clone());
+        let section = move || {
+            tell.send(()).unwrap();
+            while !is_over.load(SeqCst) {
+                pool::yield_now();
+            }
+        };
+        let outer = move || pool::blocking(section);
+        let outer = if is_task { fair.spawn(outer) } else { pool.spawn(outer) };
+        begun.recv_timeout(MINUTE).unwrap();
+        let (sender, inbox) = mpsc::channel();
+        let waits = fair.spawn(move || {
+            pool::blocking(|| {
+                begins.send(()).unwrap();
+                let told = inbox.recv_timeout(MINUTE);
+                has_run.store(true, SeqCst);
+                assert!(!panics, "expected");
+                told
+            })
+        });
+        begun.recv_timeout(MINUTE).unwrap();
+        drop(other);
+        done(fair.spawn(move || sender.send(7).unwrap()));
+        assert_eq!(ended(waits).ok(), (!panics).then_some(Ok(7)));
+        done(outer);
+        wait_for(|| format!("{fair:?}").contains("tickets: 0"));
+        wait_for(|| pool.metrics().num_blocked == 0);
     }
 }
 

@@ -92,6 +92,14 @@ fn a_server_and_a_client_of_hyper_run_on_a_queue_and_a_pool() {
     assert!(queue.metrics().completed >= 2, "the connection, and the request");
 }
 
+/// hyper gets no handle, so the queue reports the panic.
+#[test]
+fn a_future_of_hyper_that_panics_at_once_counts_as_panicked() {
+    let queue = FairScheduler::over(Inline).queue("q").build().unwrap();
+    hyper::rt::Executor::execute(&queue, async { panic!("expected") });
+    assert_eq!((queue.metrics().panicked, queue.metrics().completed), (1, 0));
+}
+
 /// tokio's runtime, around each task and each poll.
 struct Tokio(Handle);
 

@@ -8,12 +8,13 @@ use crate::groups_meet::Held;
 use filch::executor::{Executor, Inline, TaskBuilder, spawn_future};
 use filch::task::{CancelToken, JoinError, TaskGroup, is_cancelled};
 use filch::{FairScheduler, Job, JoinHandle, ThreadPool};
+use futures_task::{FutureObj, Spawn};
 use std::future::{Future, pending};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Instant;
 
@@ -61,6 +62,30 @@ fn no_panic_of_a_detached_task_is_lost() {
     queue.task().token(&token).spawn_detached(|| panic!("expected")).unwrap();
     queue.task().deadline(later).spawn_detached(|| panic!("expected")).unwrap();
     assert_eq!((queue.metrics().panicked, queue.metrics().completed), (2, 0));
+}
+
+/// A future without a handle can end in the call that spawns it.
+#[test]
+fn no_panic_of_a_detached_future_is_lost() {
+    struct Panics;
+
+    impl Future for Panics {
+        type Output = ();
+
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            panic!("expected");
+        }
+    }
+
+    keep_quiet(&["expected"]);
+    let (says, hears) = mpsc::channel();
+    let handler = move |payload| says.send(payload).unwrap();
+    let fair = FairScheduler::builder(Inline).panic_handler(handler).build();
+    let queue = fair.queue("q").build().unwrap();
+    let future = Box::leak(Box::new(Panics)); // of no size, so nothing leaks
+    Spawn::spawn_obj(&queue, FutureObj::new(future)).unwrap();
+    assert_eq!((queue.metrics().panicked, queue.metrics().completed), (1, 0));
+    assert_eq!(hears.try_recv().unwrap().downcast_ref(), Some(&"expected"));
 }
 
 /// Panics when the handle drops it.
