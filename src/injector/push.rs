@@ -210,7 +210,7 @@ impl<T> Injector<T> {
     /// assert_eq!(injector.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        if self.is_closed() || self.offer(&mut items.into_iter()).is_err() {
+        if self.is_closed() || self.offer(&mut items.into_iter().fuse()).is_err() {
             closed();
         }
     }
@@ -235,12 +235,13 @@ impl<T> Injector<T> {
         &self,
         items: I,
     ) -> Result<(), Closed<Vec<T>>> {
-        let mut items = items.into_iter();
+        let mut items = items.into_iter().fuse();
         self.offer(&mut items)
             .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
     }
 
-    /// Pushes every item of an iterator, or returns the refused items.
+    /// Pushes every item of an iterator, or returns the refused items. May call the iterator after
+    /// it has returned `None`.
     fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
             return items.try_for_each(|item| {
