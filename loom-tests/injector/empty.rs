@@ -96,7 +96,7 @@ fn a_closed_and_empty_queue_stays_so() {
 
 #[test]
 fn a_closed_queue_with_an_item_is_not_empty() {
-    is_a_queue("a_closed_queue_with_an_item_is_not_empty", Preemptions(3), "", &["c", "te"]);
+    is_a_queue("a_closed_queue_with_an_item_is_not_empty", Needs(3), "", &["c", "te"]);
 }
 
 /// The queue ends where one close found `tail`, though another close found an earlier `tail`.
