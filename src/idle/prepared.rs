@@ -154,6 +154,7 @@ impl<'a> Prepared<'a> {
             while sleep.is_asleep() {
                 park.park(None);
             }
+            sleep.go();
         });
     }
 
@@ -180,7 +181,7 @@ impl<'a> Prepared<'a> {
                 }
                 park.park(Some(left));
             }
-            true
+            !sleep.go()
         })
     }
 
@@ -332,9 +333,12 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// Leaves the list: after a panic of `park`, and for [`EventCount::leave`].
+    /// After a panic of `park`, leaves the list, or passes the notification on.
     fn drop(&mut self) {
-        self.leave();
+        if !self.leave() {
+            // `tell` needs no fence here: the notifier that told this thread has fenced.
+            self.events.tell(1);
+        }
     }
 }
 
@@ -356,6 +360,6 @@ pub(super) struct Asleep {
 #[cfg(feature = "std")]
 impl EventCount {
     pub(super) fn leave(&self, asleep: Asleep) {
-        drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
+        Sleeping { events: self, number: asleep.number, this: asleep.this }.go();
     }
 }

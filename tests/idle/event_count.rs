@@ -286,6 +286,23 @@ impl Park for Failing<'_> {
     }
 }
 
+/// The newest of two sleepers fails, and the other one must wake up.
+#[track_caller]
+fn fails_beside_a_sleeper(notify: fn(&EventCount), is_loud: bool) {
+    let events = Arc::new(EventCount::new());
+    let other = sleeper(&events);
+    wait_until_it_sleeps(&events);
+    let mut failing = Failing(&events, notify, is_loud);
+    let sleep = || events.prepare().commit_in(&mut failing, None);
+    assert!(catch_unwind(AssertUnwindSafe(sleep)).is_err());
+    in_a_minute(|| other.join().unwrap());
+}
+
+#[test]
+fn a_park_that_panics_passes_its_notification_on() {
+    fails_beside_a_sleeper(EventCount::notify_one, false);
+}
+
 /// A notifier has relied on the search, which ends in a panic. So a sleeper must wake up.
 #[track_caller]
 fn search_fails_beside_a_sleeper(ends: fn(Search<'_>)) {
