@@ -214,7 +214,7 @@ impl<T> Injector<T> {
         let offset = head.offset() + further;
         // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
         let slot = unsafe { Segment::slot(segment, offset) };
-        if !slot.look() && !wait_for(slot, head, patience) {
+        if !slot.look() && !self.wait_for(slot, patience) {
             // SAFETY: I3 — by 1 the slot is ours, and we do not touch it afterwards.
             return unsafe { self.give_up(segment, offset) };
         }
@@ -255,19 +255,21 @@ impl<T> Injector<T> {
         drop(visit);
         self.sweep();
     }
-}
 
-/// Waits until a producer has filled the slot. Returns `false` if that takes too long and `head`
-/// can count another orphan.
-#[cold]
-fn wait_for<T>(slot: &SegmentSlot<T>, head: Head, patience: &mut Patience) -> bool {
-    let mut looks = 0;
-    loop {
-        let is_there = slot.look();
-        looks += 1;
-        let is_late = looks > LOOKS && !patience.lasts() && head.can_give_up();
-        if is_there || is_late {
-            return is_there;
+    /// Waits until a producer has filled the slot. Returns `false` if that takes too long and
+    /// `head` can count another orphan.
+    #[cold]
+    fn wait_for(&self, slot: &SegmentSlot<T>, patience: &mut Patience) -> bool {
+        let mut looks = 0;
+        loop {
+            let is_there = slot.look();
+            looks += 1;
+            // Reads `head` again: the orphans of the time of the claim may be gone, and there may
+            // be new ones.
+            let is_late = looks > LOOKS && !patience.lasts() && self.head().can_give_up();
+            if is_there || is_late {
+                return is_there;
+            }
         }
     }
 }
