@@ -303,6 +303,12 @@ fn a_park_that_panics_passes_its_notification_on() {
     fails_beside_a_sleeper(EventCount::notify_one, false);
 }
 
+#[test]
+fn a_waker_that_panics_leaves_no_other_sleeper_asleep() {
+    fails_beside_a_sleeper(EventCount::notify_all, true);
+    fails_beside_a_sleeper(|it| it.notify_many(2), true);
+}
+
 /// A notifier has relied on the search, which ends in a panic. So a sleeper must wake up.
 #[track_caller]
 fn search_fails_beside_a_sleeper(ends: fn(Search<'_>)) {
