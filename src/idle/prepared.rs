@@ -16,7 +16,8 @@ use core::time::Duration;
 
 /// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
-/// Dropping it cancels.
+/// Dropping it cancels. If a thread forgets it ([`mem::forget`]), a later notification can go to it
+/// alone, and so wake no thread. Once 4,095 are forgotten, every `prepare` panics.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Prepared<'a> {
     events: &'a EventCount,

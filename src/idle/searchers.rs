@@ -169,7 +169,8 @@ impl Searchers {
 /// A thread that searches: [`Searchers::search`].
 ///
 /// Dropping a `Search` has the effect of [`found`](Self::found) with an `is_more` that returns
-/// `true`.
+/// `true`. If a thread forgets it ([`mem::forget`]), [`Searchers::notify_one`] wakes no thread any
+/// more.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
