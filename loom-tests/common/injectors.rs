@@ -168,7 +168,7 @@ pub fn is_a_queue(name: &str, bound: Bound, before: Steps, threads: &'static [St
 
         let len = injector.len();
         let left: Vec<_> = injector.drain().collect();
-        assert!(len >= left.len(), "`len` counts void slots, and nothing too few");
+        assert_eq!(len, left.len(), "the length of a queue at rest");
         assert!(injector.is_empty());
 
         log.did.push(Did::Took(left));

@@ -73,3 +73,34 @@ fn a_push_that_says_not_empty_has_one_of_two_awake() {
         assert!(taken.contains(&Some(2)) || was_empty, "nobody comes for the item");
     });
 }
+
+/// Threads that drain a closed queue leave once it is empty. No refused push may call one back.
+#[test]
+fn a_closed_and_empty_queue_stays_so() {
+    model("a_closed_and_empty_queue_stays_so", Preemptions(3), || {
+        let injector = Arc::new(Injector::new());
+        let closer = {
+            let injector = injector.clone();
+            spawn(move || {
+                injector.close();
+                injector.is_empty()
+            })
+        };
+        let is_accepted = injector.try_push(1).is_ok();
+        if closer.join().unwrap() {
+            assert!(!is_accepted && injector.is_empty(), "a refused push is seen");
+            assert_eq!(injector.len(), 0);
+        }
+    });
+}
+
+#[test]
+fn a_closed_queue_with_an_item_is_not_empty() {
+    is_a_queue("a_closed_queue_with_an_item_is_not_empty", Needs(3), "", &["c", "te"]);
+}
+
+/// The queue ends where one close found `tail`, though another close found an earlier `tail`.
+#[test]
+fn two_closes_agree_where_the_queue_ends() {
+    is_a_queue("two_closes_agree_where_the_queue_ends", Preemptions(3), "", &["c", "tc"]);
+}

@@ -6,8 +6,8 @@ use super::word::Word;
 use super::{LAIN, LOOK_AGAIN, TOLD};
 use crate::sync::barrier::Barrier;
 use crate::sync::{AtomicU64, Relaxed, const_on_the_machine};
-use core::fmt;
 use core::task::Waker;
+use core::{fmt, mem};
 use crossbeam_utils::CachePadded;
 
 /// Lets threads sleep until a change may have given them something to do.
@@ -233,8 +233,8 @@ impl EventCount {
             } else if word.top() == 0 {
                 return;
             } else if let Some(waker) = self.take_off_top(word) {
-                waker.wake();
                 count -= 1;
+                wake(waker, || self.tell(count));
             }
         }
     }
@@ -242,20 +242,24 @@ impl EventCount {
     /// Tells all prepared threads, and takes all sleepers off the list.
     #[cold]
     pub(super) fn tell_all(&self) {
-        let mut number = loop {
+        loop {
             let word = self.word();
             if word.is_nobody() {
                 return;
             }
             if self.exchange(word, word.all_told()) {
-                break word.top();
+                return self.wake_from(word.top());
             }
-        };
+        }
+    }
+
+    /// Wakes the sleepers of a list that was taken off, from this waiter on.
+    fn wake_from(&self, mut number: usize) {
         while number != 0 {
             // Read before `taken_off`, because afterwards another thread can claim the waiter.
             let next = self.waiters.get(number).next();
             if let Some(waker) = self.waiters.taken_off(number) {
-                waker.wake();
+                wake(waker, || self.wake_from(next));
             }
             number = next;
         }
@@ -281,6 +285,21 @@ impl EventCount {
     fn exchange(&self, word: Word, next: Word) -> bool {
         self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
     }
+}
+
+/// Wakes a sleeper. If its waker panics, wakes the others by `rest` before the panic goes on.
+fn wake(waker: Waker, rest: impl FnMut()) {
+    struct OtherSleepers<F: FnMut()>(F);
+
+    impl<F: FnMut()> Drop for OtherSleepers<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+
+    let rest = OtherSleepers(rest);
+    waker.wake();
+    mem::forget(rest);
 }
 
 impl Default for EventCount {

@@ -46,8 +46,8 @@ pub trait Park {
     /// Returns at once if a waker has unparked the park since the last return.
     fn park(&mut self, timeout: Option<Duration>);
 
-    /// Returns a waker that unparks this park from any thread. Waking must not panic, because the
-    /// panic would reach the notifier.
+    /// Returns a waker that unparks this park from any thread. Waking should not panic, because the
+    /// panic would reach the notifier. If two wakers panic in one notification, the process aborts.
     fn unparker(&self) -> Waker;
 }
 

@@ -16,7 +16,8 @@ use core::time::Duration;
 
 /// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
-/// Dropping it cancels.
+/// Dropping it cancels. If a thread forgets it ([`mem::forget`]), a later notification can go to it
+/// alone, and so wake no thread. Once 4,095 are forgotten, every `prepare` panics.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Prepared<'a> {
     events: &'a EventCount,
@@ -154,6 +155,7 @@ impl<'a> Prepared<'a> {
             while sleep.is_asleep() {
                 park.park(None);
             }
+            sleep.go();
         });
     }
 
@@ -180,7 +182,7 @@ impl<'a> Prepared<'a> {
                 }
                 park.park(Some(left));
             }
-            true
+            !sleep.go()
         })
     }
 
@@ -333,9 +335,12 @@ impl Sleeping<'_> {
 }
 
 impl Drop for Sleeping<'_> {
-    /// Leaves the list if `park` has panicked, or if [`EventCount::leave`] drops this value.
+    /// After a panic of `park`, leaves the list, or passes the notification on.
     fn drop(&mut self) {
-        self.leave();
+        if !self.leave() {
+            // `tell` needs no fence here: the notifier that told this thread has fenced.
+            self.events.tell(1);
+        }
     }
 }
 
@@ -357,6 +362,6 @@ pub(super) struct Asleep {
 #[cfg(feature = "std")]
 impl EventCount {
     pub(super) fn leave(&self, asleep: Asleep) {
-        drop(Sleeping { events: self, number: asleep.number, this: asleep.this });
+        Sleeping { events: self, number: asleep.number, this: asleep.this }.go();
     }
 }

@@ -169,7 +169,8 @@ impl Searchers {
 /// A thread that searches: [`Searchers::search`].
 ///
 /// Dropping a `Search` has the effect of [`found`](Self::found) with an `is_more` that returns
-/// `true`.
+/// `true`. If a thread forgets it ([`mem::forget`]), [`Searchers::notify_one`] wakes no thread any
+/// more.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
@@ -190,13 +191,17 @@ impl<'a> Search<'a> {
     /// ```
     #[inline]
     pub fn found(self, is_more: impl FnOnce() -> bool) {
-        let searchers = self.end();
+        let relied = self.end();
+        let searchers = relied.0;
         // Relaxed: SEARCHED orders it.
-        if searchers.searching.fetch_sub(1, Relaxed) == 1 {
+        let is_last = searchers.searching.fetch_sub(1, Relaxed) == 1;
+        let notifies = is_last && {
             SEARCHED.fence();
-            if is_more() {
-                searchers.notify_one();
-            }
+            is_more()
+        };
+        mem::forget(relied);
+        if notifies {
+            searchers.notify_one();
         }
     }
 
@@ -229,28 +234,47 @@ impl<'a> Search<'a> {
     /// searchers.search().prepare().cancel().found(|| false);
     /// ```
     pub fn prepare(self) -> Resting<'a> {
-        let searchers = self.end();
-        searchers.searching.fetch_sub(1, Relaxed); // Relaxed: LOOK_AGAIN orders it
-        Resting { prepared: searchers.events.prepare(), searchers }
+        let relied = self.end();
+        relied.0.searching.fetch_sub(1, Relaxed); // Relaxed: LOOK_AGAIN orders it
+        Resting { prepared: relied.0.events.prepare(), relied }
     }
 
-    /// Forgets the search, so that its drop does not run.
-    fn end(self) -> &'a Searchers {
-        let searchers = self.searchers;
+    /// Ends the search, except for its count.
+    fn end(self) -> Relied<'a> {
+        let relied = Relied(self.searchers);
         mem::forget(self);
-        searchers
+        relied
+    }
+}
+
+/// Notifiers may have relied on this thread while it searched. After a panic, the drop does for
+/// them what the drop of a `Search` does.
+struct Relied<'a>(&'a Searchers);
+
+impl<'a> Relied<'a> {
+    fn search(self) -> Search<'a> {
+        let searchers = self.0;
+        mem::forget(self);
+        searchers.search()
+    }
+}
+
+impl Drop for Relied<'_> {
+    fn drop(&mut self) {
+        drop(self.0.search());
     }
 }
 
 /// A searcher that is about to sleep: [`Search::prepare`].
 ///
-/// Committing and cancelling both return a new [`Search`], because one look might not be enough.
-/// One notification can announce several changes, and other notifiers might have relied on this
-/// thread while it searched. A thread that leaves for good drops the new `Search`.
+/// Committing and cancelling both return a new [`Search`], because one look may not be enough. One
+/// notification may announce several changes, and other notifiers may have relied on this thread
+/// while it searched. A thread that leaves for good drops the new `Search`. Dropping a `Resting`
+/// cancels the sleep, and drops the new `Search`.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,
-    searchers: &'a Searchers,
+    relied: Relied<'a>,
 }
 
 impl<'a> Resting<'a> {
@@ -263,7 +287,7 @@ impl<'a> Resting<'a> {
     /// searchers.search().prepare().cancel().found(|| false);
     /// ```
     pub fn cancel(self) -> Search<'a> {
-        let search = self.searchers.search();
+        let search = self.relied.search();
         self.prepared.cancel();
         search
     }
@@ -281,7 +305,7 @@ impl<'a> Resting<'a> {
     #[cfg(feature = "std")]
     pub fn commit(self) -> Search<'a> {
         self.prepared.commit();
-        self.searchers.search()
+        self.relied.search()
     }
 
     /// Sleeps in the caller's park, then searches again: [`Prepared::commit_in`]. Also returns
@@ -305,7 +329,7 @@ impl<'a> Resting<'a> {
         timeout: Option<Duration>,
     ) -> (Search<'a>, bool) {
         let is_told = self.prepared.commit_in(park, timeout);
-        (self.searchers.search(), is_told)
+        (self.relied.search(), is_told)
     }
 }
 

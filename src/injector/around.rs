@@ -25,7 +25,7 @@
 //! Even if the holder had looked too early, the mark keeps the holder from opening the orphan. So
 //! the holder looks once more, and takes the item.
 
-use super::segment::{Content, Segment};
+use super::segment::Segment;
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
 use super::{CLAIMED, Injector, LINKED, SPOKEN};
 use crate::steal::Steal;
@@ -75,12 +75,12 @@ impl<T> Orphan<T> {
         self.state.load(SPOKEN.acquire()) == SPOKEN_FOR
     }
 
-    /// Looks at the slot.
+    /// Returns whether the slot has an item.
     ///
     /// # Safety
     ///
     /// 1. The caller is a visitor, and has found the orphan unclaimed (I5).
-    unsafe fn look(&self) -> Content {
+    unsafe fn look(&self) -> bool {
         self.watch.used();
         // SAFETY: I5 — by 1 the slot was not settled when the visit began, so its segment stays.
         unsafe { Segment::slot(self.segment, self.offset) }.look()
@@ -130,30 +130,27 @@ impl<T> Injector<T> {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_add(ORPHAN, order);
         // SAFETY: I5 — we hold the orphan, so only we settle its slot.
-        if unsafe { orphan.look() } == Content::Nothing && orphan.open() {
+        if !unsafe { orphan.look() } && orphan.open() {
             return None;
         }
         // Relaxed: if another consumer has changed the state, it wrote this same value.
         orphan.state.store(SPOKEN_FOR, Relaxed);
-        // SAFETY: I5 — the orphan was never open, so only we settle its slot.
-        let content = unsafe { orphan.look() };
-        // SAFETY: I3 — by 1 the slot is ours. `content` is not `Nothing`: our first look saw the
-        // slot's mark, or another consumer saw it, and SPOKEN shows it to us.
-        unsafe { self.settle(orphan, content) }
+        // SAFETY: I3 — by 1 the slot is ours. Our look saw its item, or SPOKEN shows it now.
+        Some(unsafe { self.settle(orphan) })
     }
 
-    /// Takes the item of a claimed orphan. Returns `None` if the orphan's slot is void.
+    /// Takes the item of a claimed orphan.
     ///
     /// # Safety
     ///
     /// 1. The caller is a visitor and has claimed the orphan.
-    /// 2. `content` is the result of a look at the slot, and is not `Nothing`.
-    unsafe fn settle(&self, orphan: &Orphan<T>, content: Content) -> Option<T> {
+    /// 2. A look has shown the item.
+    unsafe fn settle(&self, orphan: &Orphan<T>) -> T {
         // SAFETY: I4 — the slot is not settled, because by 1 only the caller may settle it.
         let slot = unsafe { Segment::slot(orphan.segment, orphan.offset) };
-        // SAFETY: I3 — by 1 the caller has claimed the orphan, and so its slot. By 2 `content` is
-        // the slot's mark.
-        let item = unsafe { slot.settle(content) };
+        // SAFETY: I3 — by 1 the caller has claimed the orphan, and so its slot. By 2 the item is
+        // there.
+        let item = unsafe { slot.take() };
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         self.head.word.fetch_sub(ORPHAN, order);
         item
@@ -164,24 +161,21 @@ impl<T> Injector<T> {
     pub(super) fn pop_around(&self) -> Steal<T> {
         loop {
             let visit = self.visit();
-            let tail = self.tail_position();
+            let tail = self.end_position();
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));
             if head.orphans() == 0 {
                 return Steal::Retry;
             }
-            if let Some((orphan, content)) = self.claim_filled() {
-                // SAFETY: I3 — we have claimed the orphan, and this is our visit.
-                if let Some(item) = unsafe { self.settle(orphan, content) } {
-                    return Steal::Success(item);
-                }
-                continue;
+            if let Some(orphan) = self.claim_filled() {
+                // SAFETY: I3 — we have claimed the orphan, whose item is there, in this visit.
+                return Steal::Success(unsafe { self.settle(orphan) });
             }
             let position = head.position(Self::SLOTS);
             if position.distance(tail, Self::SLOTS) == 0 {
-                // Reads `tail` again. If a producer pushed an item after the first read, and only
+                // Reads the end again. If a producer pushed an item after the first read, and only
                 // then a consumer took an orphan's item, the queue was never empty.
-                if position.distance(self.tail_position(), Self::SLOTS) == 0 {
+                if position.distance(self.end_position(), Self::SLOTS) == 0 {
                     return Steal::Empty;
                 }
                 continue;
@@ -203,12 +197,12 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first orphan in the list whose slot is marked. Returns `None` if every marked
-    /// orphan is claimed already. The caller is a visitor.
+    /// Claims the first orphan in the list whose item is there. Returns `None` if every such orphan
+    /// is claimed already. The caller is a visitor.
     ///
-    /// If consumers claimed any marked orphan, not the first, an Empty answer could be false
+    /// If consumers claimed any such orphan, not the first, an Empty answer could be false
     /// (`proofs/orderings.md`, *Orphans*).
-    fn claim_filled(&self) -> Option<(&Orphan<T>, Content)> {
+    fn claim_filled(&self) -> Option<&Orphan<T>> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {
             // SAFETY: I5 — the caller is a visitor, and has found the orphan in the list.
@@ -218,9 +212,8 @@ impl<T> Injector<T> {
                 continue;
             }
             // SAFETY: I5 — the caller is a visitor, and the orphan is unclaimed.
-            let content = unsafe { orphan.look() };
-            if content != Content::Nothing && orphan.claim() {
-                return Some((orphan, content));
+            if unsafe { orphan.look() } && orphan.claim() {
+                return Some(orphan);
             }
         }
         None

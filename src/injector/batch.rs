@@ -1,7 +1,7 @@
 //! The consumers' end: several items at once. One claim of `head` covers slots of one segment.
 
 use super::Injector;
-use super::segment::{Content, Segment};
+use super::segment::Segment;
 use super::word::Head;
 use crate::deque::{MAX_BATCH, Worker};
 use crate::steal::Steal;
@@ -112,7 +112,7 @@ impl<T> Injector<T> {
         let mut contention = Contention::none();
         loop {
             let head = self.head();
-            let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
+            let there = head.position(Self::SLOTS).distance(self.end_position(), Self::SLOTS);
             if head.orphans() > 0 || there == 0 {
                 // `steal` looks at the orphans, and makes sure that an answer Empty is true.
                 return self.steal().map(|item| dest.take_in(item, and_pop));
@@ -134,7 +134,7 @@ impl<T> Injector<T> {
             if let Some(found) = claimed.move_to(dest, and_pop) {
                 return Steal::Success(found);
             }
-            // Every slot of the claim was void or has become an orphan.
+            // Every slot of the claim has become an orphan.
         }
     }
 }
@@ -180,7 +180,7 @@ impl<T> Claimed<'_, T> {
         let slots = unsafe { Segment::run(self.segment, offset, left) };
         let mut moved = 0;
         for (slot, to) in slots.iter().zip(free) {
-            if slot.look() != Content::Item {
+            if !slot.look() {
                 break;
             }
             // SAFETY: I3 — we have claimed the slot, take it once, and `look` has shown an item.
@@ -191,8 +191,8 @@ impl<T> Claimed<'_, T> {
         moved
     }
 
-    /// Takes the next item of the claim, and skips slots that are void or become orphans. Returns
-    /// `None` at the end of the claim.
+    /// Takes the next item of the claim, and skips slots that become orphans. Returns `None` at the
+    /// end of the claim.
     fn receive(&mut self) -> Option<T> {
         while self.next < self.count {
             let (injector, further) = (self.injector, self.next);

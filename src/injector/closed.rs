@@ -1,19 +1,19 @@
 //! Closing an injector.
 
-use super::word::{CLOSED_BIT, Tail};
+use super::word::{CLOSED_BIT, Position, Tail};
 use super::{CLOSED, Injector, PUSHED};
-use crate::sync::order::both;
+use crate::sync::Relaxed;
 use core::fmt;
 
 impl<T> Injector<T> {
     /// Closes the injector: every later push is refused. Consumers can still take the items in it.
     ///
-    /// Returns whether this call closed the injector. Wait-free.
+    /// Returns whether this call closed the injector. Lock-free.
     ///
     /// [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will come, because a
     /// steal goes around the slot of a stopped producer. To drain, check
     /// [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if both are true, no
-    /// further item will come.
+    /// further item will come, and both stay true.
     ///
     /// # Examples
     ///
@@ -25,10 +25,47 @@ impl<T> Injector<T> {
     /// assert_eq!(injector.pop(), Some(1));
     /// ```
     pub fn close(&self) -> bool {
-        let order = both(PUSHED.acquire(), PUSHED.release());
-        let was_closed = Tail(self.tail.word.fetch_or(CLOSED_BIT, order)).is_closed();
-        self.tail.is_closed.store(true, CLOSED.release());
-        !was_closed
+        // Relaxed: a producer that sees the flag closes `tail` itself.
+        let is_first = !self.tail.is_closing.swap(true, Relaxed);
+        self.close_tail();
+        is_first
+    }
+
+    /// Closes `tail`, unless it is closed. `end` then holds the `tail` before that, for good.
+    ///
+    /// A closer proposes an `end` before it closes `tail`, because a thread that sees `tail` closed
+    /// must know the end. A proposal that comes too late changes nothing. Its closer read `end`
+    /// first, and then saw `tail` at that end or beyond (CLOSED). Beyond the final end, no `tail`
+    /// is open.
+    #[cold]
+    pub(super) fn close_tail(&self) {
+        let (end, word) = (&self.tail.end, &self.tail.word);
+        loop {
+            let before = end.load(CLOSED.acquire());
+            let tail = self.tail();
+            if tail.is_closed() {
+                return;
+            }
+            let (closed, order) = (tail.0 | CLOSED_BIT, PUSHED.release());
+            if end.compare_exchange(before, tail.0, CLOSED.release(), Relaxed).is_ok()
+                && word.compare_exchange(tail.0, closed, order, Relaxed).is_ok()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Returns `tail` for consumers: without the additions to a closed `tail`, which claim nothing.
+    #[inline(always)]
+    pub(super) fn end(&self) -> Tail {
+        let tail = self.tail();
+        // Relaxed: the end was proposed before `tail` was closed, and PUSHED orders the two.
+        if tail.is_closed() { Tail(self.tail.end.load(Relaxed)) } else { tail }
+    }
+
+    #[inline(always)]
+    pub(super) fn end_position(&self) -> Position {
+        self.end().position(Self::SLOTS)
     }
 
     /// Returns whether the injector is closed.

@@ -60,8 +60,8 @@ impl<T> Iterator for IntoIter<T> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The upper bound counts void slots too. A push that is refused can leave a void slot.
-        (0, Some(self.0.len()))
+        let len = self.0.len();
+        (len, Some(len))
     }
 }
 

@@ -28,10 +28,11 @@
 //!
 //! # Invariants
 //!
-//! - **I1** `tail` only grows, apart from its closed bit. `head` only grows, apart from its count
-//!   of orphans, and never passes `tail`.
-//! - **I2** A producer owns the slots that its addition to `tail` passed, until it marks them
-//!   `FULL` or `VOID`.
+//! - **I1** `tail` only grows, apart from its closed bit. Once `tail` is closed, `end` is the `tail`
+//!   before that, for good. `head` only grows, apart from its count of orphans. `head` passes
+//!   neither `tail` nor the `end` of a closed injector.
+//! - **I2** A producer owns the slots that its addition to an open `tail` passed, until it marks
+//!   them `FULL`. An addition to a closed `tail` claims nothing.
 //! - **I3** A consumer owns the slots that its compare-exchange of `head` passed, until it marks
 //!   them `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when all its slots are settled and `head` is in a later
@@ -86,7 +87,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr;
 use crossbeam_utils::CachePadded;
 use segment::{Segment, Tagged};
-use word::{FIRST, Head, Position, Tail, end_of};
+use word::{FIRST, Head, Tail, end_of};
 
 /// A thread that sees a slot marked also sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");
@@ -122,7 +123,7 @@ const QUIET: Pair = Pair::named("injector::QUIET");
 /// A sweeper sees what the previous sweeper wrote.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
 
-/// A producer that the flag `is_closed` refuses sees `tail` closed.
+/// A closer that reads a proposed `end` then sees a `tail` that has come at least that far.
 const CLOSED: Pair = Pair::named("injector::CLOSED");
 
 /// A visitor counts itself, then follows a pointer to a segment or an orphan. The sweeper unlinks
@@ -200,9 +201,12 @@ struct HeadLine<T> {
 struct TailLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A copy of the closed bit in `tail`, set after that bit. Producers read the copy, because a
-    /// read of `tail` would wait for their own last addition.
-    is_closed: AtomicBool,
+    /// Set before `tail` is closed. Producers read this flag, because a read of `tail` would wait
+    /// for their own last addition.
+    is_closing: AtomicBool,
+    /// Where the items of a closed injector end: `tail` as it was when it was closed (I1). Before
+    /// that, a proposal (`closed.rs`).
+    end: AtomicU64,
 }
 
 struct InjectorShelf<T> {
@@ -265,7 +269,8 @@ impl<T> Injector<T> {
                 tail: CachePadded::new(TailLine {
                     word: AtomicU64::new(start),
                     segment: AtomicPtr::new(ptr::null_mut()),
-                    is_closed: AtomicBool::new(false),
+                    is_closing: AtomicBool::new(false),
+                    end: AtomicU64::new(start),
                 }),
                 shelf: CachePadded::new(InjectorShelf::new()),
             }
@@ -311,11 +316,6 @@ impl<T> Injector<T> {
         Tagged(self.head.segment.load(LINKED.acquire()))
     }
 
-    #[inline(always)]
-    fn tail_position(&self) -> Position {
-        self.tail().position(Self::SLOTS)
-    }
-
     /// Returns the number of items at some moment during this call.
     ///
     /// The count includes items that are just being pushed, and orphans. Lock-free: repeats while
@@ -331,11 +331,11 @@ impl<T> Injector<T> {
     #[must_use]
     pub fn len(&self) -> usize {
         loop {
-            let tail = self.tail();
+            let tail = self.end();
             // Adds zero, to be ordered with consumers that give up a slot: see `is_surely_empty`.
             let order = both(CLAIMED.acquire(), CLAIMED.release());
             let head = Head(self.head.word.fetch_add(0, order));
-            if tail == self.tail() {
+            if tail == self.end() {
                 let waiting = head.position(Self::SLOTS);
                 let waiting = waiting.distance(tail.position(Self::SLOTS), Self::SLOTS);
                 return waiting + head.orphans() as usize;
@@ -360,7 +360,7 @@ impl<T> Injector<T> {
     pub fn is_empty(&self) -> bool {
         let head = self.head();
         self.is_quiet(head) || {
-            let there = head.position(Self::SLOTS).distance(self.tail_position(), Self::SLOTS);
+            let there = head.position(Self::SLOTS).distance(self.end_position(), Self::SLOTS);
             there == 0 && head.orphans() == 0 && self.is_surely_empty()
         }
     }

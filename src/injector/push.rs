@@ -4,7 +4,7 @@
 use super::closed::Closed;
 use super::segment::{Segment, SegmentSlot};
 use super::word::{Position, Tail, number_after};
-use super::{CLOSED, Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
+use super::{Injector, LINKED, PUSHED, SPARED, WAS_EMPTY};
 use crate::sync::order::both;
 use crate::sync::{AtomicPtr, Relaxed};
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ struct Claim<T> {
 }
 
 impl<T> Claim<T> {
-    /// Returns the next slot that is neither filled nor void.
+    /// Returns the next slot that is not filled.
     #[inline(always)]
     fn slot(&mut self) -> &SegmentSlot<T> {
         let offset = self.next;
@@ -55,17 +55,6 @@ impl<T> Claim<T> {
             unsafe { slot.fill(item) };
         }
         count
-    }
-}
-
-impl<T> Drop for Claim<T> {
-    /// Makes the unfilled slots void, so that no consumer waits for their items. Unfilled slots
-    /// remain if the injector was closed before the claim.
-    #[inline(always)]
-    fn drop(&mut self) {
-        while self.next < self.end {
-            self.slot().make_void();
-        }
     }
 }
 
@@ -220,7 +209,7 @@ impl<T> Injector<T> {
     /// assert_eq!(injector.drain().collect::<String>(), "abc");
     /// ```
     pub fn push_batch<I: IntoIterator<Item = T>>(&self, items: I) {
-        if self.is_closed() || self.offer(&mut items.into_iter()).is_err() {
+        if self.is_closed() || self.offer(&mut items.into_iter().fuse()).is_err() {
             closed();
         }
     }
@@ -245,12 +234,13 @@ impl<T> Injector<T> {
         &self,
         items: I,
     ) -> Result<(), Closed<Vec<T>>> {
-        let mut items = items.into_iter();
+        let mut items = items.into_iter().fuse();
         self.offer(&mut items)
             .map_err(|Closed(refused)| Closed(refused.into_iter().chain(items).collect()))
     }
 
-    /// Pushes every item of an iterator, or returns the refused items.
+    /// Pushes every item of an iterator, or returns the refused items. May call the iterator after
+    /// it has returned `None`.
     fn offer(&self, items: &mut impl Iterator<Item = T>) -> Result<(), Closed<Vec<T>>> {
         if size_of::<T>() > LARGE {
             return items.try_for_each(|item| {
@@ -277,28 +267,22 @@ impl<T> Injector<T> {
     /// Claims at least one slot and at most `wanted`. Returns `None` if the injector is closed.
     #[inline(always)]
     fn claim(&self, wanted: usize) -> Option<Claim<T>> {
-        while !self.tail.is_closed.load(CLOSED.acquire()) {
-            // Does not read `tail` first: the read would wait for this producer's last addition.
+        // Relaxed: a producer that sees the flag makes sure that `tail` is closed.
+        while !self.tail.is_closing.load(Relaxed) {
+            // Adds without a read of `tail`, which would wait for this producer's last addition.
             let order = both(PUSHED.acquire(), PUSHED.release());
             let tail = Tail(self.tail.word.fetch_add(wanted as u64, order));
+            if tail.is_closed() {
+                return None; // consumers go no further than `end`, and so ignore the addition
+            }
             let (number, next) = (tail.number(), tail.offset());
             if next < Self::SLOTS {
                 let end = Self::SLOTS.min(next + wanted);
-                let claim = Claim { segment: self.entered(number), number, next, end };
-                if !tail.is_closed() {
-                    return Some(claim);
-                }
+                return Some(Claim { segment: self.entered(number), number, next, end });
             }
-            if tail.is_closed() {
-                // The flag keeps producers from adding to `tail` again. If this addition has
-                // claimed slots, the drop of `claim` has made them void.
-                self.tail.is_closed.store(true, CLOSED.release());
-                return None;
-            }
-            if next >= Self::SLOTS {
-                self.add_segment(number);
-            }
+            self.add_segment(number);
         }
+        self.close_tail();
         None
     }
 

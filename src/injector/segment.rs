@@ -13,20 +13,8 @@ use core::{ptr, slice};
 const EMPTY: u8 = 0;
 /// An item is there.
 const FULL: u8 = 1;
-/// The slot's producer will never put an item there.
-const VOID: u8 = 2;
 /// Settled: the item is taken, and no thread touches the slot until it is reset.
-const TAKEN: u8 = 3;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
-    /// The producer has not marked the slot yet.
-    Nothing,
-    /// An item.
-    Item,
-    /// No item, and none will come.
-    Void,
-}
+const TAKEN: u8 = 2;
 
 /// Room for one item, and a state that says which thread may use this room.
 pub(super) struct SegmentSlot<T> {
@@ -49,27 +37,18 @@ impl<T> SegmentSlot<T> {
         self.state.store(FULL, FILLED.release());
     }
 
-    /// Marks the slot void: the producer will put no item there. The producer calls this in place
-    /// of `fill`.
-    pub(super) fn make_void(&self) {
-        self.state.store(VOID, FILLED.release());
-    }
-
+    /// Returns whether the slot has an item.
     #[inline(always)]
-    pub(super) fn look(&self) -> Content {
-        match self.state.load(FILLED.acquire()) {
-            FULL => Content::Item,
-            VOID => Content::Void,
-            _ => Content::Nothing,
-        }
+    pub(super) fn look(&self) -> bool {
+        self.state.load(FILLED.acquire()) == FULL
     }
 
     /// Takes out the item that `look` has shown, and settles the slot.
     ///
     /// # Safety
     ///
-    /// 1. The caller has claimed the slot as a consumer (I3), and settles it once.
-    /// 2. `look` has shown `Item`.
+    /// 1. The caller has claimed the slot as a consumer (I3), and does this once.
+    /// 2. `look` has shown the item.
     /// 3. The caller does not touch the slot afterwards.
     #[inline(always)]
     pub(super) unsafe fn take(&self) -> T {
@@ -79,30 +58,12 @@ impl<T> SegmentSlot<T> {
         item
     }
 
-    /// Settles the slot. Takes out the item first, if `content` is an item.
-    ///
-    /// # Safety
-    ///
-    /// 1. The caller has claimed the slot as a consumer (I3), and settles it once.
-    /// 2. `content` came from `look`, and is not `Nothing`.
-    /// 3. The caller does not touch the slot afterwards.
-    #[inline(always)]
-    pub(super) unsafe fn settle(&self, content: Content) -> Option<T> {
-        if content == Content::Item {
-            // SAFETY: by 1 and 3 the slot is the caller's, for this one call. By 2 `look` has shown
-            // the item.
-            return Some(unsafe { self.take() });
-        }
-        self.state.store(TAKEN, SETTLED.release());
-        None
-    }
-
     pub(super) fn is_settled(&self) -> bool {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next use. A concurrent `look` does not notice: it returns
-    /// `Nothing` before and after.
+    /// Empties a settled slot for its next use. `look` returns `false` both for the settled slot
+    /// and for the empty one.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }
@@ -156,7 +117,7 @@ impl<T> Tagged<T> {
         unsafe { &*segment }.alive.used();
         // SAFETY: I8 — the segment is lasting. `Head::is_plain` has shown the callers that `offset`
         // is below `SLOTS`.
-        unsafe { Segment::slot(segment, offset) }.look() == Content::Item
+        unsafe { Segment::slot(segment, offset) }.look()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The consumers' end: one item at a time. A consumer claims the slot at `head`, waits until the
 //! producer has marked the slot, and takes the item.
 
-use super::segment::{Content, Segment, SegmentSlot, Tagged};
+use super::segment::{Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
 use super::{CLAIMED, Injector, LINKED, PUSHED, QUIET};
 use crate::steal::Steal;
@@ -40,7 +40,7 @@ impl<T> Injector<T> {
         }
         let segment = self.head_segment();
         if !head.is_plain(Self::SLOTS) || !self.is_something_at(head, &segment) {
-            return self.pop_slow(head, self.tail());
+            return self.pop_slow(head, self.end());
         }
         if !self.claim_slots(head, 1) {
             return self.pop_contended();
@@ -48,7 +48,7 @@ impl<T> Injector<T> {
         let segment = segment.segment();
         // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
         let slot = unsafe { Segment::slot(segment, head.offset()) };
-        if slot.look() != Content::Item {
+        if !slot.look() {
             // SAFETY: I3 — we have claimed the slot, and leave it to `pop_unfilled`.
             return unsafe { self.pop_unfilled(segment, head) };
         }
@@ -86,14 +86,14 @@ impl<T> Injector<T> {
     unsafe fn pop_unfilled(&self, segment: *mut Segment<T>, head: Head) -> Option<T> {
         // SAFETY: I3 — by 1 the slot at `head` is claimed, and left to this call.
         let item = unsafe { self.receive(segment, head, 0, &mut Patience::full()) };
-        item.or_else(|| self.pop_slow(self.head(), self.tail()))
+        item.or_else(|| self.pop_slow(self.head(), self.end()))
     }
 
     /// Completes a `pop` whose claim failed because another consumer was quicker.
     #[cold]
     fn pop_contended(&self) -> Option<T> {
         Contention::none().wait();
-        self.pop_slow(self.head(), self.tail())
+        self.pop_slow(self.head(), self.end())
     }
 
     /// Takes the oldest item in all cases that `pop` itself does not handle. `head` was read before
@@ -105,7 +105,7 @@ impl<T> Injector<T> {
             match self.try_pop_once(head, tail, &mut contention) {
                 Steal::Success(item) => return Some(item),
                 Steal::Empty => return None,
-                Steal::Retry => (head, tail) = (self.head(), self.tail()),
+                Steal::Retry => (head, tail) = (self.head(), self.end()),
             }
         }
     }
@@ -152,7 +152,7 @@ impl<T> Injector<T> {
         }
         let is_there = segment.has_item_at(head.offset());
         if is_there && head.offset() % REFRESH == 0 {
-            self.head.tail_seen.store(self.tail().spot().0, PUSHED.release());
+            self.head.tail_seen.store(self.end().spot().0, PUSHED.release());
         }
         is_there
     }
@@ -165,7 +165,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
-        settled == head.0 && settled == self.tail().spot().0
+        settled == head.0 && settled == self.end().spot().0
     }
 
     /// Returns whether nothing is left to take, even in a slot that a consumer is about to give up.
@@ -177,7 +177,7 @@ impl<T> Injector<T> {
     pub(super) fn is_surely_empty(&self) -> bool {
         let order = both(CLAIMED.acquire(), CLAIMED.release());
         let head = Head(self.head.word.fetch_add(0, order));
-        let tail = self.tail();
+        let tail = self.end();
         let there = head.position(Self::SLOTS).distance(tail.position(Self::SLOTS), Self::SLOTS);
         if head.orphans() > 0 || there > 0 {
             return false;
@@ -185,7 +185,7 @@ impl<T> Injector<T> {
         self.sweep();
         // The queue was empty at the read of `tail`, so `true` is always right. But if an item has
         // come since, `false` lets the caller try again and take it.
-        !again(|| self.tail() != tail)
+        !again(|| self.end() != tail)
     }
 
     /// Claims the next `count` slots, which are in one segment and before `tail`. Returns `false`
@@ -197,7 +197,7 @@ impl<T> Injector<T> {
     }
 
     /// Takes the item from the claimed slot that is `further` slots after `head`. Returns `None` if
-    /// the slot is void, or is now an orphan because its producer took too long.
+    /// the slot is now an orphan because its producer took too long.
     ///
     /// # Safety
     ///
@@ -213,16 +213,12 @@ impl<T> Injector<T> {
         let offset = head.offset() + further;
         // SAFETY: I4 — the slot is ours and not settled, so its segment stays.
         let slot = unsafe { Segment::slot(segment, offset) };
-        let mut content = slot.look();
-        if content == Content::Nothing {
-            content = wait_for(slot, head, patience);
-        }
-        if content == Content::Nothing {
+        if !slot.look() && !self.wait_for(slot, patience) {
             // SAFETY: I3 — by 1 the slot is ours, and we do not touch it afterwards.
             return unsafe { self.give_up(segment, offset) };
         }
-        // SAFETY: I3 — by 1 the slot is ours, and settled only here. `content` is the slot's mark.
-        unsafe { slot.settle(content) }
+        // SAFETY: I3 — by 1 the slot is ours, and settled only here. A look has shown the item.
+        Some(unsafe { slot.take() })
     }
 
     /// Moves `head` past the segment of this number, and sweeps. Does nothing if `head` has left
@@ -258,19 +254,21 @@ impl<T> Injector<T> {
         drop(visit);
         self.sweep();
     }
-}
 
-/// Waits until a producer has marked the slot. Returns `Nothing` if that takes too long and `head`
-/// can count another orphan.
-#[cold]
-fn wait_for<T>(slot: &SegmentSlot<T>, head: Head, patience: &mut Patience) -> Content {
-    let mut looks = 0;
-    loop {
-        let content = slot.look();
-        looks += 1;
-        let is_late = looks > LOOKS && !patience.lasts() && head.can_give_up();
-        if content != Content::Nothing || is_late {
-            return content;
+    /// Waits until a producer has filled the slot. Returns `false` if that takes too long and
+    /// `head` can count another orphan.
+    #[cold]
+    fn wait_for(&self, slot: &SegmentSlot<T>, patience: &mut Patience) -> bool {
+        let mut looks = 0;
+        loop {
+            let is_there = slot.look();
+            looks += 1;
+            // Reads `head` again: the orphans of the time of the claim may be gone, and there may
+            // be new ones.
+            let is_late = looks > LOOKS && !patience.lasts() && self.head().can_give_up();
+            if is_there || is_late {
+                return is_there;
+            }
         }
     }
 }

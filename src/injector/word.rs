@@ -107,9 +107,10 @@ impl Tail {
         self.0 & CLOSED_BIT != 0
     }
 
+    /// Returns this tail, which is open, as a spot.
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
-        Spot(self.0 & !CLOSED_BIT)
+        Spot(self.0)
     }
 
     pub(super) const fn in_next_segment(self) -> Self {

@@ -16,7 +16,7 @@ use std::time::Duration;
 fn nobody_knows_how_many_items_are_left_for_him() {
     let injector = Injector::from_iter([1, 2]);
     assert_eq!(injector.drain().size_hint(), (0, None));
-    assert_eq!(injector.into_iter().size_hint(), (0, Some(2)));
+    assert_eq!(injector.into_iter().size_hint(), (2, Some(2)));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_stranger_spawns_into_the_default_queue() {
     let (same, cancels) = (fair.clone(), queue.clone());
     let spawn = move || same.try_spawn(|| 7);
     let task = amid_a_task(&pool, &queue, move || _ = cancels.cancel(), spawn);
-    assert_eq!(done(task.ok().expect("it is no task of the cancelled queue")), 7);
+    assert_eq!(done(task.expect("it is no task of the cancelled queue")), 7);
 }
 
 /// A closed queue takes no more than what its own tasks spawn.

@@ -5,9 +5,10 @@
 mod blocking_queue;
 
 use crate::common::scaled;
+use crate::common::waiting::in_a_minute;
 use blocking_queue::BlockingQueue;
-use filch::idle::{EventCount, Park, Searchers, ThreadPark};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use filch::idle::{EventCount, Park, Search, Searchers, ThreadPark};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
@@ -262,6 +263,102 @@ fn a_park_that_panics_leaves_the_list() {
     let thread = sleeper(&events);
     events.notify_one();
     thread.join().unwrap();
+}
+
+/// Notifies in its park, which then fails. Its waker fails too, if the notification is to fail.
+struct Failing<'a>(&'a EventCount, fn(&EventCount), bool);
+
+impl Park for Failing<'_> {
+    fn park(&mut self, _: Option<Duration>) {
+        let told = catch_unwind(AssertUnwindSafe(|| (self.1)(self.0)));
+        assert_eq!(told.is_err(), self.2);
+        resume_unwind(Box::new("planted"));
+    }
+
+    fn unparker(&self) -> Waker {
+        struct Loud;
+        impl Wake for Loud {
+            fn wake(self: Arc<Self>) {
+                resume_unwind(Box::new("planted"));
+            }
+        }
+        if self.2 { Arc::new(Loud).into() } else { silent() }
+    }
+}
+
+/// The newest of two sleepers fails, and the other one must wake up.
+#[track_caller]
+fn fails_beside_a_sleeper(notify: fn(&EventCount), is_loud: bool) {
+    let events = Arc::new(EventCount::new());
+    let other = sleeper(&events);
+    wait_until_it_sleeps(&events);
+    let mut failing = Failing(&events, notify, is_loud);
+    let sleep = || events.prepare().commit_in(&mut failing, None);
+    assert!(catch_unwind(AssertUnwindSafe(sleep)).is_err());
+    in_a_minute(|| other.join().unwrap());
+}
+
+#[test]
+fn a_park_that_panics_passes_its_notification_on() {
+    fails_beside_a_sleeper(EventCount::notify_one, false);
+}
+
+#[test]
+fn a_waker_that_panics_leaves_no_other_sleeper_asleep() {
+    fails_beside_a_sleeper(EventCount::notify_all, true);
+    fails_beside_a_sleeper(|it| it.notify_many(2), true);
+}
+
+/// A notifier has relied on the search, which ends in a panic. So a sleeper must wake up.
+#[track_caller]
+fn search_fails_beside_a_sleeper(ends: fn(Search<'_>)) {
+    let searchers = Arc::new(Searchers::new());
+    let sleeping = Arc::clone(&searchers);
+    let other = thread::spawn(move || sleeping.search().prepare().commit().found(|| false));
+    while !format!("{searchers:?}").contains("sleepers: true") {
+        thread::sleep(SOON);
+    }
+    let search = searchers.search();
+    searchers.notify_one();
+    assert!(catch_unwind(AssertUnwindSafe(|| ends(search))).is_err());
+    in_a_minute(|| other.join().unwrap());
+}
+
+#[test]
+fn a_look_that_panics_wakes_another() {
+    search_fails_beside_a_sleeper(|it| {
+        let _resting = it.prepare();
+        resume_unwind(Box::new("planted"));
+    });
+}
+
+#[test]
+fn a_park_of_a_searcher_that_panics_wakes_another() {
+    search_fails_beside_a_sleeper(|it| {
+        let events = EventCount::new();
+        let _ = it.prepare().commit_in(&mut Failing(&events, |_| (), false), None);
+    });
+}
+
+#[test]
+fn a_search_that_ends_in_a_panic_wakes_another() {
+    search_fails_beside_a_sleeper(|it| it.found(|| resume_unwind(Box::new("planted"))));
+}
+
+#[test]
+fn a_searcher_that_cannot_prepare_wakes_another() {
+    let searchers = Arc::new(Searchers::new());
+    let sleeping = Arc::clone(&searchers);
+    let other = thread::spawn(move || sleeping.search().prepare().commit().found(|| false));
+    while !format!("{searchers:?}").contains("sleepers: true") {
+        thread::sleep(SOON);
+    }
+    let prepared: Vec<_> = (0..4095).map(|_| searchers.search().prepare()).collect();
+    let search = searchers.search();
+    searchers.notify_one();
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(search.prepare()))).is_err());
+    prepared.into_iter().for_each(|it| it.cancel().found(|| false));
+    in_a_minute(|| other.join().unwrap());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::heap;
 use filch::deque::{Builder, Flavor};
 use filch::{Injector, Steal, Worker};
 use std::cell::Cell;
+use std::iter;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -155,6 +156,27 @@ fn an_iterator_may_steal_what_it_gave() {
     let mut stolen = Vec::new();
     injector.push_batch((1..100).inspect(|_| stolen.extend(injector.steal().success())));
     assert!(stolen.into_iter().chain(injector.drain()).eq(0..100));
+}
+
+/// An iterator may go on after it has returned `None`, as a channel's does.
+#[test]
+fn an_iterator_that_has_returned_none_is_not_called_again() {
+    fn up_to_a_gap<'a>(words: &mut impl Iterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+        iter::from_fn(|| words.next().filter(|it| !it.is_empty()))
+    }
+
+    let mut injector = Injector::new();
+    let mut words = ["a", "b", "", "c", "", "d", "", "e"].into_iter();
+    injector.push_batch(up_to_a_gap(&mut words));
+    assert_eq!((injector.len(), words.next()), (2, Some("c")));
+    assert_eq!(words.next(), Some(""));
+    injector.extend(up_to_a_gap(&mut words));
+    assert_eq!((injector.len(), words.next()), (3, Some("e")));
+
+    let mut words = ["a", "b", "", "c"].into_iter();
+    injector.close();
+    let refused = injector.try_push_batch(up_to_a_gap(&mut words)).unwrap_err();
+    assert_eq!((refused.0, words.next()), (vec!["a", "b"], Some("c")));
 }
 
 #[test]

@@ -65,6 +65,44 @@ fn a_thread_that_was_a_worker_goes_on_as_none() {
     assert_eq!(sender.1.recv(), Ok((Ok(()), Ok(()))));
 }
 
+/// The last worker ends while the pool's end drops the first of two jobs.
+#[test]
+fn a_wait_for_an_idle_pool_hears_of_the_last_dropped_job() {
+    struct AtDrop<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for AtDrop<F> {
+        fn drop(&mut self) {
+            self.0();
+        }
+    }
+
+    let mut mine = None;
+    let pool = ThreadPool::builder().num_threads(1).build_with(|worker| {
+        mine = Some(worker);
+        Ok(())
+    });
+    let (pool, (starts, has_started)) = (Arc::new(pool.unwrap()), channel());
+    let (ends, end) = channel::<()>();
+    let mut thread = Some(thread::spawn(move || {
+        mine.unwrap().run_in_waits().unwrap();
+        starts.send(()).unwrap();
+        let _ = end.recv();
+    }));
+    has_started.recv().unwrap();
+    let mut ends = Some(ends);
+    let first = AtDrop(move || {
+        drop(ends.take());
+        thread.take().unwrap().join().unwrap();
+        thread::sleep(Duration::from_millis(50)); // so that the waiting thread looks meanwhile
+    });
+    pool.spawn_detached(move || drop(first)).unwrap();
+    pool.spawn_detached(|| ()).unwrap();
+    let idle = pool.clone();
+    let waiting = thread::spawn(move || idle.wait_idle().unwrap());
+    thread::sleep(Duration::from_millis(50)); // so that it sleeps
+    pool.shutdown(Shutdown::Drain).unwrap();
+    in_a_minute(|| waiting.join().unwrap());
+}
+
 #[test]
 fn a_thread_is_a_worker_of_one_pool() {
     let task = hosted(1).spawn(|| {

@@ -338,6 +338,7 @@ impl Pool {
         self.idle.quiet.notify_all();
         if is_last && self.is_closed() {
             self.tell_end();
+            self.idle.quiet.notify_all(); // perhaps only the jobs that `tell_end` drops were left
         }
     }
 }
