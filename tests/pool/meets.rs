@@ -162,7 +162,7 @@ fn a_pool_is_not_idle_while_a_park_runs_a_job() {
         let _ = gate.recv_timeout(MINUTE);
     });
     *cell.lock().unwrap() = Some((pool.clone(), job));
-    done(pool.spawn(|| ()));
+    pool.spawn_detached(|| ()).unwrap();
     begun.recv_timeout(MINUTE).unwrap();
     let mut drained = pin!(pool.drained());
     let mut context = Context::from_waker(Waker::noop());
