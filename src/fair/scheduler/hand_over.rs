@@ -53,9 +53,9 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // While a thread guards a ticket, `dropped` returns `false`, and that thread looks
-            // after the queued tasks. But if the executor is cancelled, that thread may be blocked,
-            // and wait for these very tasks.
+            // `dropped` returns `false` while another thread guards a ticket, since that thread
+            // will look after the queued tasks. But if the executor is cancelled, that thread may
+            // be blocked, and wait for these very tasks. So this thread cancels them.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -127,8 +127,9 @@ fn come(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits a ticket if one is wanted. Tries a second time if the executor panics, because it could
-/// be long until another thread looks for work. If the executor refuses the ticket, the caller
-/// looks for work, because a submitter may have relied on the ticket.
+/// be long until another thread looks for work. If the executor refuses the ticket, the caller must
+/// look for work itself. A thread that has queued a task may have submitted no ticket, because it
+/// saw that this one was coming.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;
