@@ -114,11 +114,6 @@ impl Life {
         Look(self.0.load(ENDED.acquire()))
     }
 
-    /// Returns whether the slot has a queue. If so, the caller sees the settings of that queue.
-    pub fn has_queue(&self) -> bool {
-        Look(self.0.load(OPENED.acquire())).is_taken()
-    }
-
     /// Opens a queue with a handle in the slot. No other thread uses the slot.
     pub fn open(&self, is_paused: bool) {
         let flags = TAKEN | HELD | if is_paused { PAUSED } else { 0 };

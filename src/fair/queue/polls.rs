@@ -56,7 +56,7 @@ impl Polls {
 
     /// Returns whether the slot still has this queue. The caller may have no handle of the queue.
     fn is_present(&self) -> bool {
-        self.line().life.has_queue() && self.line().id() == Some(self.id)
+        self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod search;
 pub(crate) mod waits;
 
 use crate::executor::Reason;
-use crate::idle::{Resting, Search, Searchers};
+use crate::idle::{Search, Searchers};
 use crate::injector::Injector;
 use crate::pool::CALLED;
 use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, MISSING, PINNED, Pool, SPARE, SURPLUS};
@@ -211,36 +211,31 @@ impl Local {
     /// Sleeps until there might be a job. A spare worker sleeps until too few others run. A queue
     /// that is not certainly empty counts as having a job. Returns `None` if the worker has to
     /// leave.
-    pub(crate) fn sleep<'a>(&'a self, resting: Resting<'a>, is_spare: bool) -> Option<Search<'a>> {
+    pub(crate) fn sleep<'a>(&'a self, search: Search<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
+        let sleepers = if is_spare { &shared.idle.spares } else { &shared.idle.searchers };
+        // Before the look, because jobs queued during the hook do not wake this worker.
+        let is_open = !shared.is_closed();
+        let [parks, unparks] = [&shared.settings.on_thread_park, &shared.settings.on_thread_unpark];
+        let search = if is_open { self.hook_aside(parks, search, sleepers) } else { search };
+        let resting = search.prepare();
         // Read before the look at the injector. If the injector was closed at the read, and is
         // empty at the look, it stays empty (I2).
-        let mut attention = shared.attention.load(CALLED.acquire());
+        let attention = shared.attention.load(CALLED.acquire());
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
-        // other workers might have left already (I2), so it looks for jobs itself.
+        // other workers might have left already (I2), so it looks for jobs itself. Its own deque
+        // has jobs if the hook has spawned some, and a worker sleeps only with empty deques (I4).
         let may_run = !is_spare || attention & CLOSED != 0;
-        let is_wanted = || may_run && shared.is_there_work() || self.is_called();
-        if is_wanted() {
+        if may_run && shared.is_there_work() || self.is_called() || self.has_own() {
             let search = resting.cancel();
             relax();
-            return Some(search);
+            return Some(if is_open { self.hook_aside(unparks, search, sleepers) } else { search });
         }
         if attention & CLOSED != 0 {
-            return None;
-        }
-        let sleepers = if is_spare { &shared.idle.spares } else { &shared.idle.searchers };
-        let mut resting = resting;
-        if shared.settings.on_thread_park.is_some() {
-            let hook = &shared.settings.on_thread_park;
-            resting = self.hook_aside(hook, resting.cancel(), sleepers).prepare();
-            // Looks once more, because jobs queued during the hook did not wake this worker. If the
-            // hook has spawned a job, perhaps no other worker takes it. A worker sleeps only with
-            // empty deques (I4).
-            attention = shared.attention.load(CALLED.acquire());
-            if is_wanted() || self.has_own() || attention & CLOSED != 0 {
-                let hook = &shared.settings.on_thread_unpark;
-                return Some(self.hook_aside(hook, resting.cancel(), sleepers));
+            if is_open {
+                self.hook(unparks);
             }
+            return None;
         }
         let since = self.note_end_of_work();
         let may_go = is_spare || attention & SPARE != 0;
@@ -255,7 +250,7 @@ impl Local {
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
         drop((has_place, park));
         let slept = self.note_begin_of_work(since);
-        let search = self.hook_aside(&shared.settings.on_thread_unpark, search, sleepers);
+        let search = self.hook_aside(unparks, search, sleepers);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
             self.is_discharged.set(true);
             return None;

@@ -198,7 +198,7 @@ impl Local {
             }
             search = if shared.run_enough(1) {
                 search.found(|| shared.is_there_work());
-                match self.sleep(shared.idle.spares.search().prepare(), true) {
+                match self.sleep(shared.idle.spares.search(), true) {
                     Some(search) => search.found(|| false),
                     None => return Next::Leave,
                 }
@@ -208,7 +208,7 @@ impl Local {
                 return Next::Run(half);
             } else {
                 let _doze = shared.idle.dozers.enter();
-                match self.sleep(search.prepare(), false) {
+                match self.sleep(search, false) {
                     Some(search) => search,
                     None => return Next::Leave,
                 }
