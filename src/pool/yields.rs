@@ -110,7 +110,7 @@ impl Local {
     fn drop_missed(&self) {
         if self.shared.is_discarding() {
             self.offer_held();
-            self.shared.drop_queued();
+            current::as_stranger(self.shared.id, || self.shared.drop_queued());
         }
     }
 

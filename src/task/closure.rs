@@ -130,7 +130,7 @@ fn cancel(
     });
     // Before the destructor, which may wait for a task of the same queue. As long as the guard is
     // there, the queue has one place less.
-    let told = told.and(thread::catch(|| drop(counted)));
+    let told = thread::catch(|| go_on(told, thread::catch(|| drop(counted))));
     let dropped = thread::catch(|| current::as_part(&task.state, group, drop_closure));
     go_on(told, dropped);
 }

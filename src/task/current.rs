@@ -54,9 +54,8 @@ per_thread! {
     static MEMBER_OF: Cell<Option<ExecutorId>> = Cell::new(None);
 }
 
-/// Returns whether this thread is a worker of this executor, or drops the jobs of the executor. A
-/// thread that `as_worker` has made a worker stays one until `leave`, even while its thread-locals
-/// are destroyed.
+/// Returns whether this thread is a worker of this executor, or drops the executor's jobs. A worker
+/// stays one until `leave`, even while its thread-locals are destroyed.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -76,12 +75,24 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f` as a worker of this executor would, and not as a part of the task that this thread
 /// already runs. `f` drops jobs, or runs a *stranger*: a job for which no outer frame waits.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    let (outer, strangers) = (innermost(), strangers());
-    // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
-    let base = unsafe { outer.as_ref() }.unwrap_or(&NOTHING).base;
+    beside(Frame { home: Some(executor), ..NOTHING }, f)
+}
+
+/// Runs `f`, which drops the tasks of a scheduler over this executor. The thread may be none of the
+/// executor's, so it runs no task of the executor meanwhile.
+pub(crate) fn as_dropper<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
+    beside(Frame { drops: Some(executor), ..NOTHING }, f)
+}
+
+pub(crate) fn is_dropper(executor: ExecutorId) -> bool {
+    any(|frame| frame.drops == Some(executor))
+}
+
+fn beside<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
+    let (base, outer, strangers) = (now().base, innermost(), strangers());
     let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
-    enter(Frame { home: Some(executor), is_stranger: true, outer, ..Frame::on(base) }, f)
+    enter(Frame { base, is_stranger: true, outer, ..frame }, f)
 }
 
 /// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other
@@ -327,8 +338,7 @@ pub(crate) fn is_within(home: Option<ExecutorId>) -> bool {
 
 /// Returns whether this thread's innermost frame is that of the task, or of a part of it.
 pub(super) fn is_in(state: &State) -> bool {
-    // SAFETY: I5 — `CURRENT` points to a frame only while that frame exists.
-    unsafe { innermost().as_ref() }.is_some_and(|frame| ptr::eq(frame.state, state))
+    ptr::eq(now().state, state)
 }
 
 /// Returns whether this thread runs a task of this queue, or a job for which the task waits. A

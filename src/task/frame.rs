@@ -24,6 +24,8 @@ pub(super) struct Frame {
     pub(super) is_guest: bool,
     /// Whether the frame's job is a *stranger*: no outer frame waits for it.
     pub(super) is_stranger: bool,
+    /// The executor of the scheduler whose tasks the thread drops, if it drops any.
+    pub(super) drops: Option<ExecutorId>,
     /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),
     /// The innermost frame of the thread that waits for this frame's job. Null if no thread does.
@@ -41,6 +43,7 @@ pub(super) const NOTHING: Frame = Frame {
     ticket: None,
     is_guest: false,
     is_stranger: false,
+    drops: None,
     group: ptr::null(),
     waiter: ptr::null(),
     outer: ptr::null(),

@@ -130,7 +130,10 @@ impl<T> JoinHandle<T> {
             }
             let gates = match &self.core().limited {
                 Some(it) if here == Here::NoPlace => Vec::from([it.clone()]),
-                Some(it) if self.any().is_future() => gate::held(it),
+                Some(it) if self.any().is_future() => {
+                    Bed::hesitate(|| self.is_finished());
+                    gate::held(it)
+                }
                 _ => Vec::new(),
             };
             if !gates.is_empty() {
@@ -262,8 +265,6 @@ impl<T> JoinHandle<T> {
     /// queue's limit may have been lowered.
     #[cold]
     fn wait_for_place(&mut self, gates: Vec<Limited>) -> Result<(), JoinError> {
-        // No hesitation before a closure, which this thread may run itself.
-        Bed::hesitate(|| self.is_finished() || !self.any().is_future());
         Bed::with(|park| {
             let watch = |gate| Watched::new(gate, park.unparker());
             let _watched: Vec<Watched> = gates.into_iter().map(watch).collect();

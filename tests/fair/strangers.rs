@@ -182,3 +182,62 @@ fn a_join_of_a_future_ends_when_no_thread_is_left_to_poll_it() {
     assert!(done(task).unwrap_err().is_deadlock());
     fair.wait_idle().unwrap();
 }
+
+/// A thread outside the executor that drops tasks is no thread of the executor.
+#[test]
+fn a_destructor_runs_no_task_on_the_thread_that_cancels() {
+    in_a_minute(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let [paused, limited] =
+            ["paused", "limited"].map(|name| fair.queue(name).max_parallel(1).build().unwrap());
+        paused.pause();
+        let inner = FairScheduler::over(limited.clone());
+        let below = inner.queue("below").paused().build().unwrap();
+        for queue in [&paused, &below] {
+            let same = limited.clone();
+            let (says, hears) = mpsc::channel();
+            let asks = OnDrop(move || {
+                let joined = same.spawn(|| thread::current().id()).join().unwrap();
+                let installed = same.install(|| thread::current().id());
+                says.send([joined, installed]).unwrap();
+            });
+            queue.spawn_detached(move || drop(asks)).unwrap();
+            queue.cancel();
+            let ran_on = hears.recv_timeout(MINUTE).unwrap();
+            assert!(!ran_on.contains(&thread::current().id()), "a task ran on this thread");
+        }
+    });
+}
+
+/// The tasks of other schedulers whose tokens are cancelled meanwhile, too.
+#[test]
+fn a_destructor_that_a_shutdown_runs_elsewhere_may_wait_for_the_scheduler() {
+    in_a_minute(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("q").build().unwrap();
+        let other = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let paused = other.queue("paused").paused().build().unwrap();
+        let (same, (says, hears)) = (queue.clone(), mpsc::channel());
+        let asks = OnDrop(move || says.send(same.wait_idle()).unwrap());
+        let task = paused.task().token(queue.token()).spawn(move || drop(asks));
+        fair.shutdown(Shutdown::Cancel).unwrap();
+        assert_eq!(hears.recv_timeout(MINUTE).unwrap(), Ok(()));
+        assert!(ended(task).unwrap_err().is_cancelled());
+    });
+}
+
+/// The scheduler in between is told of its executor's end, and drops its tasks.
+#[test]
+fn a_destructor_that_waits_two_schedulers_below_is_told_so() {
+    in_a_minute(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("q").build().unwrap();
+        let upper = FairScheduler::over(queue.clone());
+        let paused = upper.queue("paused").paused().build().unwrap();
+        let (same, (says, hears)) = (queue.clone(), mpsc::channel());
+        let asks = OnDrop(move || says.send(same.wait_idle()).unwrap());
+        paused.spawn_detached(move || drop(asks)).unwrap();
+        queue.cancel();
+        assert_eq!(hears.recv_timeout(MINUTE).unwrap(), Err(WouldDeadlock));
+    });
+}

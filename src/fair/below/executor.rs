@@ -75,15 +75,17 @@ impl Below {
         self.runs_at_once.store(true, Relaxed);
     }
 
-    /// Returns an error on a thread of the executor, because that thread would wait for itself.
+    /// Returns an error on a thread of the executor, and on a thread that drops tasks. Either would
+    /// wait for itself.
     pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
-        if current::may_run(self.base()) { Err(WouldDeadlock) } else { Ok(()) }
+        let is_hopeless = current::may_run(self.base()) || current::is_dropper(self.base);
+        if is_hopeless { Err(WouldDeadlock) } else { Ok(()) }
     }
 
-    /// Runs `f`, which drops tasks. The thread counts as one of the executor's meanwhile. So a
-    /// destructor that waits for the scheduler gets an error, as it would wait for this thread.
-    pub(crate) fn as_own_thread<R>(&self, f: impl FnOnce() -> R) -> R {
-        current::as_stranger(self.base, f)
+    /// Runs `f`, which drops tasks. A destructor that waits for the scheduler meanwhile gets an
+    /// error from `may_wait`.
+    pub(crate) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
+        current::as_dropper(self.base, f)
     }
 
     /// Returns whether the executor runs none of its queued jobs any more.

@@ -112,11 +112,13 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // The queued tasks are dropped first. If the running tasks learned of the cancellation first,
     // they would stop, and their threads would drop queued tasks that the result then misses.
     let panics = &scheduler.below.panics;
-    let dropped = scheduler.below.as_own_thread(|| {
-        discard(panics, line, line.cause()) + end_futures(panics, line, line.cause())
+    let dropped = scheduler.below.as_dropper(|| {
+        let dropped = discard(panics, line, line.cause());
+        let dropped = dropped + end_futures(panics, line, line.cause());
+        line.is_cancelled.store(true, Relaxed);
+        tell_end(scheduler, line); // a scheduler over the queue drops its tasks, too
+        dropped
     });
-    line.is_cancelled.store(true, Relaxed);
-    tell_end(scheduler, line);
     changed(scheduler, line);
     end_lease(scheduler, line);
     dropped
@@ -130,7 +132,7 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
-        scheduler.below.as_own_thread(|| cancel_each(scheduler));
+        scheduler.below.as_dropper(|| cancel_each(scheduler));
         let _ = CANCELLING.try_with(|it| it.set(outer));
     }
 }
@@ -163,12 +165,11 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     if hold(scheduler, line, line.id()) {
         line.life.close();
+        let mut token = None;
         match how {
             Shutdown::Cancel => {
                 cancel(scheduler, line, None);
-                // Not under the lock: the token's listeners run user code.
-                let token = line.link.lock().as_ref().map(|(token, _)| token.clone());
-                scheduler.below.panics.take(|| token.map(|it| it.cancel()));
+                token = line.link.lock().as_ref().map(|(token, _)| token.clone());
             }
             Shutdown::Drain => {
                 line.pause(false);
@@ -176,6 +177,8 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
             }
         }
         end_lease(scheduler, line);
+        // Not during the hold: the token's listeners run user code, which may wait for the queue.
+        scheduler.below.panics.take(|| token.map(|it| it.cancel()));
     }
 }
 

@@ -217,7 +217,10 @@ impl Local {
         // Before the look, because jobs queued during the hook do not wake this worker.
         let is_open = !shared.is_closed();
         let [parks, unparks] = [&shared.settings.on_thread_park, &shared.settings.on_thread_unpark];
-        let search = if is_open { self.hook_aside(parks, search, sleepers) } else { search };
+        let mut search = search;
+        if is_open {
+            search = self.hook_aside(parks, search, sleepers, !is_spare);
+        }
         let resting = search.prepare();
         // Read before the look at the injector. If the injector was closed at the read, and is
         // empty at the look, it stays empty (I2).
@@ -227,11 +230,15 @@ impl Local {
         // has jobs if the hook has spawned some, and a worker sleeps only with empty deques (I4).
         let may_run = !is_spare || attention & CLOSED != 0;
         if may_run && shared.is_there_work() || self.is_called() || self.has_own() {
-            let search = resting.cancel();
+            search = resting.cancel();
             relax();
-            return Some(if is_open { self.hook_aside(unparks, search, sleepers) } else { search });
+            if is_open {
+                search = self.hook_aside(unparks, search, sleepers, false);
+            }
+            return Some(search);
         }
         if attention & CLOSED != 0 {
+            drop(resting); // before the hook, so that no signal waits for it
             if is_open {
                 self.hook(unparks);
             }
@@ -250,7 +257,7 @@ impl Local {
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
         drop((has_place, park));
         let slept = self.note_begin_of_work(since);
-        let search = self.hook_aside(unparks, search, sleepers);
+        let search = self.hook_aside(unparks, search, sleepers, false);
         if !is_told && timeout.is_some_and(|time| slept >= time) && shared.discharges() {
             self.is_discharged.set(true);
             return None;
@@ -327,17 +334,19 @@ impl Local {
     }
 
     /// Calls a hook between two searches. The hook can take long. So a thread that queues a job
-    /// meanwhile wakes another worker, and does not rely on this one.
+    /// meanwhile wakes another worker, and does not rely on this one. With `passes_on`, wakes
+    /// another worker for the jobs of threads that have relied on this search.
     fn hook_aside<'a>(
         &self,
         hook: &Option<Hook>,
         search: Search<'a>,
         sleepers: &'a Searchers,
+        passes_on: bool,
     ) -> Search<'a> {
         if hook.is_none() {
             return search;
         }
-        search.found(|| false);
+        search.found(|| passes_on && self.shared.is_there_work());
         self.hook(hook);
         sleepers.search()
     }
