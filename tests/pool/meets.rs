@@ -138,7 +138,9 @@ struct Helps(ThreadPark, Arc<Mutex<Option<(ThreadPool, Job)>>>);
 
 impl Park for Helps {
     fn park(&mut self, timeout: Option<Duration>) {
-        let job = self.1.lock().unwrap().take();
+        // With a timeout of zero, a worker that is active drives the park between its jobs.
+        let sleeps = timeout != Some(Duration::ZERO);
+        let job = self.1.lock().unwrap().take_if(|_| sleeps);
         if let Some((pool, job)) = job {
             pool.execute(job).unwrap();
             assert_eq!(pool::yield_now(), Some(Yield::Executed));
