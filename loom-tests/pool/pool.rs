@@ -40,7 +40,7 @@ fn two_accepted_jobs_run() {
 
 #[test]
 fn a_closed_pool_runs_what_it_accepted() {
-    model("a_closed_pool_runs_what_it_accepted", Long { preemptions: 1, seconds: 35 }, || {
+    model("a_closed_pool_runs_what_it_accepted", Deep { most: Some(1), short: 0 }, || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
         let submitter = spawn(move || same_pool.spawn_detached(job).is_ok());
@@ -139,7 +139,7 @@ fn a_worker_waits_for_what_it_spawned() {
 /// The task is dropped unrun, or runs: the handle reports which.
 #[test]
 fn a_handle_of_a_cancelled_pool_says_whether_its_task_ran() {
-    let bound = Long { preemptions: 1, seconds: 90 };
+    let bound = Deep { most: Some(1), short: 0 }; // eleven minutes with one preemption
     model("a_handle_of_a_cancelled_pool_says_whether_its_task_ran", bound, || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());
@@ -161,7 +161,7 @@ fn a_guest_and_a_worker_run_both_halves_of_a_join() {
 
 #[test]
 fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
-    let bound = Long { preemptions: 1, seconds: 40 };
+    let bound = Deep { most: Some(1), short: 0 };
     model("a_guest_that_leaves_while_the_pool_closes_loses_no_job", bound, || {
         let (pool, trace) = (pool(1), Trace::new());
         let (same_pool, job) = (pool.clone(), trace.job());

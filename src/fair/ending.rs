@@ -10,6 +10,7 @@ use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
+use alloc::vec::Vec;
 use core::future::Future;
 use core::time::Duration;
 
@@ -272,8 +273,11 @@ impl FairScheduler {
     fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
         self.scheduler.below.may_wait()?;
         self.scheduler.queues.registry.lock().is_closed = true;
-        for line in self.scheduler.queues.table.iter() {
-            ends::close(&self.scheduler, line, how);
+        let lines = self.scheduler.queues.table.iter();
+        let tokens: Vec<_> =
+            lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
+        for token in tokens {
+            self.scheduler.below.panics.take(|| token.cancel());
         }
         wait_until_all_quiet(&self.scheduler, deadline)
     }

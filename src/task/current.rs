@@ -75,24 +75,22 @@ pub(crate) fn strangers() -> usize {
 /// Runs `f` as a worker of this executor would, and not as a part of the task that this thread
 /// already runs. `f` drops jobs, or runs a *stranger*: a job for which no outer frame waits.
 pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    beside(Frame { home: Some(executor), ..NOTHING }, f)
-}
-
-/// Runs `f`, which drops the tasks of a scheduler over this executor. The thread may be none of the
-/// executor's, so it runs no task of the executor meanwhile.
-pub(crate) fn as_dropper<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
-    beside(Frame { drops: Some(executor), ..NOTHING }, f)
-}
-
-pub(crate) fn is_dropper(executor: ExecutorId) -> bool {
-    any(|frame| frame.drops == Some(executor))
-}
-
-fn beside<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
     let (base, outer, strangers) = (now().base, innermost(), strangers());
     let _back = Finally(|| _ = STRANGERS.try_with(|it| it.set(strangers)));
     let _ = STRANGERS.try_with(|it| it.set(strangers + 1));
-    enter(Frame { base, is_stranger: true, outer, ..frame }, f)
+    enter(Frame { home: Some(executor), base, is_stranger: true, outer, ..NOTHING }, f)
+}
+
+/// Runs `f`, which drops the tasks of this scheduler. Nothing else changes for the thread, which may
+/// be none of the executor's.
+pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
+    let outer = now();
+    let (drops, ticket, waiter) = (Some(scheduler), None, ptr::null());
+    enter(Frame { drops, ticket, waiter, outer: &raw const outer, ..outer }, f)
+}
+
+pub(crate) fn is_dropper(scheduler: ExecutorId) -> bool {
+    any(|frame| frame.drops == Some(scheduler))
 }
 
 /// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other

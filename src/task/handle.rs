@@ -130,13 +130,13 @@ impl<T> JoinHandle<T> {
             }
             let gates = match &self.core().limited {
                 Some(it) if here == Here::NoPlace => Vec::from([it.clone()]),
-                Some(it) if self.any().is_future() => {
-                    Bed::hesitate(|| self.is_finished());
-                    gate::held(it)
-                }
+                Some(it) if self.any().is_future() => gate::held(it),
                 _ => Vec::new(),
             };
             if !gates.is_empty() {
+                if here != Here::NoPlace {
+                    Bed::hesitate(|| self.is_finished());
+                }
                 self.wait_for_place(gates)?;
             }
             let is_done = self.is_finished() || self.sleep(None);

@@ -6,10 +6,9 @@ use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, 
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
 use filch::task::{Cancel, CancelToken};
 use filch::{Executor, Job, ThreadPool};
-use std::future::{Future, pending};
+use std::future::pending;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
@@ -246,34 +245,4 @@ fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
         assert!(canceller.join().is_ok(), "a permit that nobody has");
         assert_eq!([7, 8].map(|it| done(b.spawn_future(async move { it }))), [7, 8]);
     });
-}
-
-/// Closes the queue when it is woken, and then spawns into it.
-struct ClosesAndSpawns(Queue, Arc<AtomicBool>, Arc<AtomicBool>);
-
-impl Wake for ClosesAndSpawns {
-    fn wake(self: Arc<Self>) {
-        self.0.close();
-        let ran = Arc::clone(&self.1);
-        let is_accepted = self.0.spawn_detached(move || ran.store(true, SeqCst)).is_ok();
-        self.2.store(is_accepted, SeqCst);
-    }
-}
-
-/// The waker is called inside the task's frame, after the task has left the queue's count.
-#[test]
-fn a_queue_that_has_ended_takes_no_task() {
-    let fair = over_a_pool();
-    let queue = fair.queue("q").capacity(8).paused().build().unwrap();
-    let end = Executor::end(&queue).unwrap();
-    let [ran, accepted] = <[Arc<AtomicBool>; 2]>::default();
-    let closes = ClosesAndSpawns(queue.clone(), Arc::clone(&ran), Arc::clone(&accepted));
-    let waker = Waker::from(Arc::new(closes));
-    let mut task = queue.spawn(|| ());
-    let polled = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
-    assert!(polled.is_pending());
-    queue.resume();
-    wait_for(|| end.is_cancelled());
-    fair.wait_idle().unwrap();
-    assert!(!accepted.load(SeqCst) && !ran.load(SeqCst), "it came after the end");
 }

@@ -16,6 +16,8 @@ pub(crate) struct Below {
     /// The executor's id, or an id of the scheduler's own if the executor has none. Stored because
     /// each lease needs it.
     base: ExecutorId,
+    /// The scheduler's own id, for `as_dropper`.
+    id: ExecutorId,
     pub(crate) panics: PanicHandler,
     most_tickets: AtomicUsize,
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
@@ -31,6 +33,7 @@ impl Below {
     pub(crate) fn new(executor: Box<dyn Executor>, panics: PanicHandler) -> Self {
         Below {
             base: executor.id().unwrap_or_else(ExecutorId::new),
+            id: ExecutorId::new(),
             executor,
             panics,
             most_tickets: AtomicUsize::new(1),
@@ -75,17 +78,17 @@ impl Below {
         self.runs_at_once.store(true, Relaxed);
     }
 
-    /// Returns an error on a thread of the executor, and on a thread that drops tasks. Either would
-    /// wait for itself.
+    /// Returns an error on a thread of the executor, and on a thread that drops tasks of the
+    /// scheduler. Either would wait for itself.
     pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
-        let is_hopeless = current::may_run(self.base()) || current::is_dropper(self.base);
+        let is_hopeless = current::may_run(self.base()) || current::is_dropper(self.id);
         if is_hopeless { Err(WouldDeadlock) } else { Ok(()) }
     }
 
     /// Runs `f`, which drops tasks. A destructor that waits for the scheduler meanwhile gets an
     /// error from `may_wait`.
     pub(crate) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
-        current::as_dropper(self.base, f)
+        current::as_dropper(self.id, f)
     }
 
     /// Returns whether the executor runs none of its queued jobs any more.

@@ -82,9 +82,7 @@ impl Look {
     /// accepts the tasks that its own tasks spawn (`is_inside`). A free slot accepts none.
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
-        // The end of a closed queue without tasks has been told.
-        let is_over = self.is_closed() && (self.tasks() == 0 || !is_inside());
-        if !self.is_taken() || self.is_cancelled() || is_over {
+        if !self.is_taken() || self.is_cancelled() || (self.is_closed() && !is_inside()) {
             return Err(Reason::Closed);
         }
         if self.tasks() >= capacity {

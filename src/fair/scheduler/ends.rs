@@ -36,8 +36,9 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let look = line.life.look();
     if look.is_closed() && look.tasks() == 0 {
-        // While the caller has its lease, no other thread can free the slot.
-        tell_end(scheduler, line);
+        // While the caller has its lease, no other thread can free the slot. But neither can the
+        // queue become idle, so a listener must not wait for that.
+        scheduler.below.as_dropper(|| tell_end(scheduler, line));
     }
     let look = line.life.end_lease();
     if look.is_over_now() {
@@ -161,11 +162,13 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 }
 
 /// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes it
-/// so that its tasks run.
-pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
+/// so that its tasks run. Returns the token that the caller has to cancel, if there is one. The
+/// token's listeners run user code, which may wait for the scheduler.
+#[must_use]
+pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) -> Option<CancelToken> {
+    let mut token = None;
     if hold(scheduler, line, line.id()) {
         line.life.close();
-        let mut token = None;
         match how {
             Shutdown::Cancel => {
                 cancel(scheduler, line, None);
@@ -177,9 +180,8 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
             }
         }
         end_lease(scheduler, line);
-        // Not during the hold: the token's listeners run user code, which may wait for the queue.
-        scheduler.below.panics.take(|| token.map(|it| it.cancel()));
     }
+    token
 }
 
 /// Closes a queue, because its last handle is dropped.

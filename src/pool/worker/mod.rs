@@ -215,10 +215,10 @@ impl Local {
         let shared = &*self.shared;
         let sleepers = if is_spare { &shared.idle.spares } else { &shared.idle.searchers };
         // Before the look, because jobs queued during the hook do not wake this worker.
-        let is_open = !shared.is_closed();
         let [parks, unparks] = [&shared.settings.on_thread_park, &shared.settings.on_thread_unpark];
+        let has_hook = parks.is_some() && !shared.is_closed();
         let mut search = search;
-        if is_open {
+        if has_hook {
             search = self.hook_aside(parks, search, sleepers, !is_spare);
         }
         let resting = search.prepare();
@@ -232,14 +232,14 @@ impl Local {
         if may_run && shared.is_there_work() || self.is_called() || self.has_own() {
             search = resting.cancel();
             relax();
-            if is_open {
+            if has_hook {
                 search = self.hook_aside(unparks, search, sleepers, false);
             }
             return Some(search);
         }
         if attention & CLOSED != 0 {
             drop(resting); // before the hook, so that no signal waits for it
-            if is_open {
+            if has_hook {
                 self.hook(unparks);
             }
             return None;
