@@ -61,7 +61,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or that drops tasks of
+    /// this scheduler.
     ///
     /// # Examples
     ///
@@ -176,7 +177,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or that drops tasks of
+    /// this scheduler.
     ///
     /// # Examples
     ///
