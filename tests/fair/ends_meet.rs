@@ -9,7 +9,7 @@ use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -103,12 +103,15 @@ impl Policy for Opens {
 /// The shutdown comes when the queue is open, but is not linked to its token yet.
 #[test]
 fn a_queue_that_a_shutdown_cancels_as_it_is_built_has_a_cancelled_token() {
-    let this = Arc::new(OnceLock::<FairScheduler>::new());
-    let fair = Arc::clone(&this);
-    let shuts_down = move |_| fair.get().unwrap().shutdown(Shutdown::Cancel).unwrap();
-    let builder = FairScheduler::builder(Inline).policy(|| Opens).panic_handler(shuts_down);
-    this.set(builder.build()).unwrap();
-    let queue = this.get().unwrap().queue("q").build().unwrap();
+    let this = Arc::new(Mutex::new(None::<FairScheduler>));
+    let same = Arc::clone(&this);
+    let shuts_down = move |_| {
+        let fair = same.lock().unwrap().take().unwrap();
+        fair.shutdown(Shutdown::Cancel).unwrap();
+    };
+    let fair = FairScheduler::builder(Inline).policy(|| Opens).panic_handler(shuts_down).build();
+    *this.lock().unwrap() = Some(fair.clone());
+    let queue = fair.queue("q").build().unwrap();
     assert!(queue.is_cancelled());
     assert!(queue.token().is_cancelled());
 }
@@ -154,7 +157,7 @@ fn a_tombstone_taken_before_its_future_has_ended_leaves_room() {
 }
 
 /// Closes a queue when a lease is about to end, and notes whether the queue's end is reported.
-struct Closes(Arc<OnceLock<(Queue, CancelToken)>>, Arc<Mutex<Vec<(u64, usize, bool)>>>);
+struct Closes(Arc<Mutex<Option<(Queue, CancelToken)>>>, Arc<Mutex<Vec<(u64, usize, bool)>>>);
 
 impl Policy for Closes {
     fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
@@ -162,7 +165,8 @@ impl Policy for Closes {
     }
 
     fn served(&self, _: Pick, service: Service, _: Ready<'_>) {
-        if let Some((queue, end)) = self.0.get().filter(|_| service.tasks > 0) {
+        let both = self.0.lock().unwrap().take_if(|_| service.tasks > 0);
+        if let Some((queue, end)) = both {
             queue.close();
             let metrics = queue.metrics();
             let noted = (metrics.pending, metrics.running, end.is_cancelled());
@@ -174,13 +178,13 @@ impl Policy for Closes {
 /// The lease may have looked already whether the queue is closed, so the closer reports the end.
 #[test]
 fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
-    let (closed, noted) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(Vec::new())));
+    let (closed, noted) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
     let (same, notes) = (Arc::clone(&closed), Arc::clone(&noted));
     let policy = move || Closes(Arc::clone(&same), Arc::clone(&notes));
     let fair = FairScheduler::builder(Inline).policy(policy).build();
     let queue = fair.queue("q").build().unwrap();
     let end = queue.end().unwrap();
-    assert!(closed.set((queue.clone(), end)).is_ok());
+    *closed.lock().unwrap() = Some((queue.clone(), end));
     done(queue.spawn(|| ()));
     assert_eq!(*noted.lock().unwrap(), [(0, 1, true)]);
 }
