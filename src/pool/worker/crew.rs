@@ -67,7 +67,7 @@ impl Pool {
     /// Starts a thread for the jobs that a closing pool still has, if all of its threads are
     /// blocked.
     fn start_for_rest(this: &Arc<Self>, crew: &mut Crew) -> io::Result<()> {
-        let is_needed = crew.alive <= crew.blocked && this.is_there_work();
+        let is_needed = crew.is_closing && crew.alive <= crew.blocked && this.is_there_work();
         if is_needed && this.may_start(crew) {
             return Pool::start_one(this, crew);
         }
@@ -77,7 +77,7 @@ impl Pool {
     #[cold]
     fn start_if_closing(this: &Arc<Self>) {
         let mut crew = this.crew.lock();
-        let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
+        let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);
     }
@@ -301,7 +301,7 @@ impl Pool {
         // Another worker might have begun to block since this worker last looked for a job, and
         // rely on this worker. So if the pool is closing, another thread is started for the
         // remaining jobs.
-        let result = if crew.is_closing { Pool::start_for_rest(this, &mut crew) } else { Ok(()) };
+        let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);
         // Notifies another worker, because this one might have taken a notification meant for any.
