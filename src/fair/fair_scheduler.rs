@@ -115,6 +115,7 @@ impl FairScheduler {
     /// let queue = fair.queue("a").build()?;
     /// let same = fair.clone();
     /// let sum = queue.spawn(move || same.spawn(|| 1).join().unwrap() + 1).join()?;
+    /// queue.wait_idle()?;
     /// assert_eq!((sum, queue.metrics().submitted), (2, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

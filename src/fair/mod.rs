@@ -137,9 +137,8 @@
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
 //!   until the scheduler is dropped, even without a queue.
 //! - **I2** A task is accepted and counted in one step. A closed queue accepts tasks only from its
-//!   own tasks, and most of these are counted until they have ended. A task is counted no longer
-//!   while its handle is told, or if a waiting thread runs it and a server has passed its job. A
-//!   closed queue without pending tasks gets further tasks only from such a task.
+//!   own tasks, which run under leases. So once a closed queue has neither a task nor a lease, it
+//!   gets no further task. The step that makes it so has the queue's end told.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes it so, and the thread that takes this step frees the slot.
 //! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not empty,

@@ -349,8 +349,7 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Returns the number of threads that serve the executor. After the limit was lowered, this can
-    /// exceed `places` for some time.
+    /// Returns the number of threads that serve the executor. A lowered limit can be exceeded.
     fn leases(&self) -> usize;
 
     /// Returns the gate of the executor on whose threads the tasks run, if it has one.
@@ -374,17 +373,18 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
+    /// Returns the cause with which this thread is dropping the executor's tasks, if it is.
+    fn dropping(&self) -> Option<Cause>;
+
     /// Tells the queue that a task has ended, and might have left a tombstone in the queue.
     fn has_left_job(&self);
 
     fn has_ended(&self);
 
-    /// Returns whether the queue already has its maximum of uncounted tombstones. Further
-    /// tombstones stay in the queue's count.
+    /// Returns whether the queue has its maximum of uncounted tombstones. It counts further ones.
     fn is_littered(&self) -> bool;
 
-    /// Registers a waker, and returns its number. The gate wakes the waker whenever a place becomes
-    /// free, so that the caller tries again.
+    /// Registers a waker, and returns its number. Each place that becomes free wakes the waker.
     fn watch(&self, waker: Waker) -> usize;
 
     fn unwatch(&self, number: usize);

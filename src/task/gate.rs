@@ -128,8 +128,14 @@ impl AnyTask {
         outcome
     }
 
-    /// Runs the task on this thread, which waits for it, if this thread may run it.
+    /// Runs the task on this thread, which waits for it, if this thread may run it. Drops the task
+    /// if this thread is dropping the tasks of its queue, because then no other thread may come.
     pub(super) fn run_here(&self) -> Here {
+        if let Some(cause) = self.is_to_drop() {
+            // A destructor that panics here must not unwind into the code that waits.
+            thread::completes(|| _ = self.cancel(cause));
+            return Here::Settled;
+        }
         if self.state().is_future() {
             return Here::NotOurs;
         }
@@ -157,16 +163,23 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
+    fn is_to_drop(&self) -> Option<Cause> {
+        self.limited().and_then(|Limited(gate)| gate.dropping())
+    }
+
     /// Returns whether the task is a future that no thread polls before this thread continues.
     pub(super) fn is_hopeless_to_poll(&self) -> bool {
         let gate = self.limited().filter(|_| self.is_future() && !self.is_claimed());
         gate.is_some_and(is_hopeless_to_poll)
     }
 
-    /// Returns whether this thread may run the task now, in a free place if it needs one.
+    /// Returns whether `run_here` would run the task now, in a free place if it needs one, or drop
+    /// it.
     pub(super) fn may_run_here(&self) -> bool {
         let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
-        current::may_run(self.home()) || self.limited().is_some_and(may_pass)
+        current::may_run(self.home())
+            || self.limited().is_some_and(may_pass)
+            || self.is_to_drop().is_some()
     }
 }
 
@@ -207,6 +220,11 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
 /// thread and threads that wait for it hold all places.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
+}
+
+/// Returns whether this thread is dropping the tasks of this gate's queue, or of one below it.
+pub(crate) fn is_dropping(limited: &Limited) -> bool {
+    with_below(limited).any(|it| it.0.dropping().is_some())
 }
 
 /// Returns this gate and the gates below it.

@@ -101,7 +101,7 @@ pub(crate) use end::End;
 pub use error::{CancelledBy, JoinError};
 pub(crate) use error::{Cause, Reason};
 pub(crate) use future::NewFuture;
-pub(crate) use gate::{Bed, Own};
+pub(crate) use gate::{Bed, Own, is_dropping};
 pub use group::TaskGroup;
 pub use handle::JoinHandle;
 pub(crate) use id::ExecutorId;

@@ -2,9 +2,11 @@
 //! and a slow destructor, the end of a lease and a close, a place and a canceller.
 
 use crate::common::waiting::{MINUTE, done, ended, wait_for};
-use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
+use filch::executor::{
+    Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, WouldDeadlock, spawn_future,
+};
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
-use filch::task::{Cancel, CancelToken};
+use filch::task::{Cancel, CancelToken, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
@@ -21,7 +23,8 @@ fn over_a_pool() -> FairScheduler {
 /// Runs a task in a new queue, and checks that the queue counts no other.
 fn is_sound(queue: &Queue) {
     assert_eq!(done(queue.spawn(|| 1)), 1);
-    wait_for(|| queue.metrics().pending == 0);
+    // The lease counts the task at its end.
+    wait_for(|| (queue.metrics().pending, queue.metrics().running) == (0, 0));
     assert_eq!(queue.metrics().submitted, 1);
 }
 
@@ -175,7 +178,6 @@ impl Policy for Closes {
     }
 }
 
-/// The lease may have looked already whether the queue is closed, so the closer reports the end.
 #[test]
 fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
     let (closed, noted) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
@@ -184,9 +186,70 @@ fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
     let fair = FairScheduler::builder(Inline).policy(policy).build();
     let queue = fair.queue("q").build().unwrap();
     let end = queue.end().unwrap();
-    *closed.lock().unwrap() = Some((queue.clone(), end));
+    *closed.lock().unwrap() = Some((queue.clone(), end.clone()));
     done(queue.spawn(|| ()));
-    assert_eq!(*noted.lock().unwrap(), [(0, 1, true)]);
+    assert_eq!(*noted.lock().unwrap(), [(0, 1, false)]);
+    assert!(end.is_cancelled(), "the lease is over");
+}
+
+/// A worker runs the task within its wait, and another takes the task's job out of the queue. So
+/// nothing is pending while the task runs.
+#[test]
+fn a_closed_queue_tells_its_end_after_all_that_its_tasks_spawn() {
+    let pool = ThreadPool::new(2).unwrap();
+    let queue = FairScheduler::over(pool.clone()).queue("q").build().unwrap();
+    let end = queue.end().unwrap();
+    let (begins, begun) = mpsc::channel::<()>();
+    let (blocks, blocked) = mpsc::channel();
+    let other = pool.spawn(move || {
+        blocks.send(()).unwrap();
+        begun.recv_timeout(MINUTE).unwrap();
+    });
+    blocked.recv_timeout(MINUTE).unwrap();
+    let (same, told) = (queue.clone(), end.clone());
+    let waits = pool.spawn(move || {
+        let inner = same.clone();
+        let task = same.spawn(move || {
+            begins.send(()).unwrap();
+            wait_for(|| inner.metrics().tombstones == 1);
+            inner.close();
+            (inner.metrics().pending, told.is_cancelled(), inner.spawn(|| 7))
+        });
+        task.join().unwrap() // on this worker
+    });
+    let (pending, is_told, last) = done(waits);
+    assert_eq!((pending, is_told, done(last)), (0, false, 7));
+    done(other);
+    queue.wait_idle().unwrap();
+    assert!(end.is_cancelled());
+}
+
+/// Spawns into a queue that it closes, when it is woken.
+struct Closer(Queue, CancelToken, Mutex<mpsc::Sender<(bool, bool)>>);
+
+impl Wake for Closer {
+    fn wake(self: Arc<Self>) {
+        self.0.close();
+        let is_told = self.1.is_cancelled();
+        let accepted = self.0.spawn_detached(|| ()).is_ok();
+        self.2.lock().unwrap().send((is_told, accepted)).unwrap();
+    }
+}
+
+/// The queue's capacity makes the task leave the count before its handle is told.
+#[test]
+fn what_the_waker_of_the_last_task_spawns_comes_before_the_end() {
+    let pool = ThreadPool::new(1).unwrap();
+    let queue = FairScheduler::over(pool).queue("q").capacity(8).paused().build().unwrap();
+    let (end, (sender, woken)) = (queue.end().unwrap(), mpsc::channel());
+    let mut task = queue.spawn(|| ());
+    let waker = Waker::from(Arc::new(Closer(queue.clone(), end.clone(), Mutex::new(sender))));
+    assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+    queue.resume();
+    assert_eq!(woken.recv_timeout(MINUTE), Ok((false, true)));
+    drop(waker);
+    queue.wait_idle().unwrap();
+    assert!(end.is_cancelled() && queue.metrics().completed == 2);
 }
 
 /// Its destructor waits for a task of the queue.
@@ -249,4 +312,65 @@ fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
         assert!(canceller.join().is_ok(), "a permit that nobody has");
         assert_eq!([7, 8].map(|it| done(b.spawn_future(async move { it }))), [7, 8]);
     });
+}
+
+/// Runs a closure when it is dropped.
+struct AtDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Spawns a task that is dropped unrun, and then does this.
+fn spawn_at_drop(queue: &Queue, act: impl FnMut() + Send + 'static) -> JoinHandle<()> {
+    let last = AtDrop(act);
+    queue.spawn(move || drop(last))
+}
+
+/// No other thread comes to the queued task before the destructor has returned.
+#[test]
+fn a_destructor_joins_a_task_that_the_same_cancellation_drops() {
+    for how in 0..4 {
+        let pool = ThreadPool::new(1).unwrap();
+        let fair = FairScheduler::over(pool.clone());
+        let queue = fair.queue("q").paused().build().unwrap();
+        let (gives, handle) = mpsc::channel::<JoinHandle<()>>();
+        let (sends, sent) = mpsc::channel();
+        let group = Arc::new(TaskGroup::new());
+        let of_group = Arc::clone(&group);
+        let first = spawn_at_drop(&queue, move || {
+            let joined = handle.recv().unwrap().join().unwrap_err().is_cancelled();
+            let waited = of_group.wait().unwrap_err().is_cancelled();
+            sends.send((joined, waited)).unwrap();
+        });
+        gives.send(queue.spawn(|| ())).unwrap();
+        queue.task().group(&group).spawn_detached(|| ()).unwrap();
+        thread::spawn(move || match how {
+            0 => _ = queue.cancel(),
+            1 => _ = queue.token().cancel(),
+            2 => fair.shutdown(Shutdown::Cancel).unwrap(),
+            _ => pool.shutdown(Shutdown::Cancel).unwrap(),
+        });
+        assert_eq!(sent.recv_timeout(MINUTE), Ok((true, true)), "by {how}");
+        assert!(ended(first).unwrap_err().is_cancelled());
+    }
+}
+
+/// The scheduler's ticket is one of the tasks that this thread drops.
+#[test]
+fn a_destructor_does_not_wait_for_a_scheduler_over_its_queue() {
+    let fair = over_a_pool();
+    let queue = fair.queue("q").paused().build().unwrap();
+    let above = FairScheduler::over(queue.clone());
+    let upper = above.queue("upper").build().unwrap();
+    let (same, (sends, sent)) = (upper.clone(), mpsc::channel());
+    let _first =
+        spawn_at_drop(&queue, move || sends.send((same.wait_idle(), above.wait_idle())).unwrap());
+    let task = upper.spawn(|| ());
+    thread::spawn(move || queue.cancel());
+    let would = Err(WouldDeadlock);
+    assert_eq!(sent.recv_timeout(MINUTE), Ok((would, would)));
+    assert!(ended(task).unwrap_err().is_cancelled());
 }

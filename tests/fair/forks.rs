@@ -496,6 +496,7 @@ fn a_task_of_another_queue_installs_and_joins() {
                 b.install(|| (fib(&b, 8), a.join(|| fib(&a, 8), || scoped_fib(&a, 5))))
             });
             assert_eq!(done(task), (21, (21, 5)));
+            fair.wait_idle().unwrap();
             assert!(threads > 1 || one.metrics().submitted == 1);
             assert_eq!(two.metrics().submitted, 1);
         }

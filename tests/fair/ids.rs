@@ -178,5 +178,6 @@ fn the_id_of_a_scheduler_does_not_depend_on_the_thread() {
         })
         .unwrap();
     assert_eq!(inbox.recv_timeout(LONG).unwrap(), (fair.id(), 1));
+    queue.wait_idle().unwrap();
     assert_eq!(queue.metrics().submitted, 2);
 }

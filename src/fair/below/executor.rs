@@ -7,7 +7,7 @@ use super::tickets::MOST_TICKETS;
 use crate::executor::{Executor, ExecutorId, PanicHandler, WouldDeadlock};
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, AtomicUsize, Relaxed, Text};
-use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, Limited, current};
+use crate::task::{CancelLink, CancelToken, CancelledBy, Cause, Limited, current, is_dropping};
 use alloc::boxed::Box;
 use core::task::Waker;
 
@@ -79,10 +79,15 @@ impl Below {
     }
 
     /// Returns an error on a thread of the executor, and on a thread that drops tasks of the
-    /// scheduler. Either would wait for itself.
+    /// scheduler or of a queue below it. Either would wait for itself.
     pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
-        let is_hopeless = current::may_run(self.base()) || current::is_dropper(self.id);
+        let is_below = || self.limited().is_some_and(|it| is_dropping(&it));
+        let is_hopeless = current::may_run(self.base()) || self.is_dropper() || is_below();
         if is_hopeless { Err(WouldDeadlock) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_dropper(&self) -> bool {
+        current::is_dropper(self.id)
     }
 
     /// Runs `f`, which drops tasks. A destructor that waits for the scheduler meanwhile gets an

@@ -12,6 +12,8 @@ const HELD: u64 = 1 << 2;
 /// The slot has a queue.
 const TAKEN: u64 = 1 << 3;
 const PAUSED: u64 = 1 << 4;
+/// The queue's end was told, or is about to be told.
+const TOLD: u64 = 1 << 5;
 /// One lease, in the word's count of leases.
 const LEASE: u64 = 1 << 8;
 /// One task, in the word's count of accepted tasks that have not ended.
@@ -27,7 +29,8 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// queue accepts no task from outside. A *cancelled* queue drops its queued tasks, but a server
 /// that has taken a task already may still begin it. A *paused* queue is not served. A *lease* is a
 /// thread's right to run tasks of the queue. A queue is *over* when it is closed and has no handle,
-/// no lease and no task.
+/// no lease and no task. The end of a queue is *told* to the listeners of its token once, when the
+/// queue is closed and has neither a lease nor a task, or is cancelled.
 ///
 /// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
 /// task from outside is accepted only while the queue is open. A server's lease begins only below
@@ -98,8 +101,23 @@ impl Look {
     /// Returns whether the queue is over. The thread whose step has made it so frees the slot (I3).
     #[inline]
     pub fn is_over_now(self) -> bool {
-        self.0 & !(CANCELLED | PAUSED) == TAKEN | CLOSED
+        self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
+    /// Returns whether the queue has ended and nobody was told yet. The thread whose step has made
+    /// it so tells. A task of a closed queue runs under a lease, so no task can follow.
+    #[inline]
+    pub fn owes_end(self) -> bool {
+        self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
+    }
+    /// Returns whether the queue was cancelled, or its end was told or has to be told.
+    pub fn has_ended(self) -> bool {
+        self.0 & (CANCELLED | TOLD) != 0 || self.owes_end()
+    }
+}
+
+/// Returns the word with the note that the end is told, if that is owed.
+fn told(word: u64) -> u64 {
+    if Look(word).owes_end() { word | TOLD } else { word }
 }
 
 impl Life {
@@ -186,10 +204,19 @@ impl Life {
         Look(self.0.fetch_sub(LEASE, order) - LEASE)
     }
 
-    /// Closes the queue. Returns whether it was open.
-    pub fn close(&self) -> bool {
+    /// Closes the queue, and returns the word from before. If that word is of an open and idle
+    /// queue, its end is noted as told, and the caller tells.
+    pub fn close(&self) -> Look {
         // Relaxed: no thread reads other data because the queue is closed.
-        self.0.fetch_or(CLOSED, Relaxed) & CLOSED == 0
+        let before = self.0.fetch_update(Relaxed, Relaxed, |word| Some(told(word | CLOSED)));
+        Look(before.expect("always some"))
+    }
+
+    /// Notes that the queue's end is told, if no other thread has noted it. Returns whether this
+    /// call has. The queue is closed, and the caller has a hold or a handle.
+    pub fn tell(&self) -> bool {
+        // Relaxed: the lock of the token orders what the listeners see.
+        self.0.fetch_or(TOLD, Relaxed) & TOLD == 0
     }
 
     /// Closes and cancels the queue. Also resumes the queue, because servers have to drop the tasks
@@ -212,10 +239,11 @@ impl Life {
     }
 
     /// Closes the queue, because its last handle is dropped. Resumes the queue, because no handle
-    /// is left to do so. Returns the new word, which tells whether the queue is over.
+    /// is left to do so. Returns the new word, which tells whether the queue is over. Then its end
+    /// is noted as told: the caller tells, and a listener may wait for the scheduler.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
-        let let_go = |word| (word | CLOSED) & !(HELD | PAUSED);
+        let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));
         let before = self.0.fetch_update(order, Relaxed, |word| Some(let_go(word)));
         Look(let_go(before.expect("always some")))
     }

@@ -189,8 +189,10 @@ impl Line {
             && (self.has_jobs() || self.has_fork() || self.sweeps.have_kept())
     }
 
+    /// Returns whether the queue has no pending task and no lease, and owes nobody its end.
     pub(crate) fn is_idle(&self) -> bool {
-        self.life.look().is_idle()
+        let look = self.life.look();
+        look.is_idle() && !look.owes_end()
     }
 
     pub(crate) fn quiet(&self) -> &EventCount {
@@ -235,8 +237,7 @@ impl Line {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        let look = self.life.look();
-        look.is_cancelled() || (look.is_closed() && look.tasks() == 0)
+        self.life.look().has_ended()
     }
 
     /// Returns whether each task leaves the count before its handle reports the task done. This is

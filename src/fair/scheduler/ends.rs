@@ -34,15 +34,17 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
 /// Ends the caller's lease or hold. Frees the slot of a queue that is over. Wakes the threads that
 /// wait until the queue is idle. Makes sure that a freed place is used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
-    let look = line.life.look();
-    if look.is_closed() && look.tasks() == 0 {
-        // While the caller has its lease, no other thread can free the slot. But neither can the
-        // queue become idle, so a listener must not wait for that.
-        scheduler.below.as_dropper(|| tell_end(scheduler, line));
-    }
+    let id = line.id();
     let look = line.life.end_lease();
     if look.is_over_now() {
-        reclaim(scheduler, line);
+        scheduler.below.as_dropper(|| reclaim(scheduler, line));
+    } else if look.owes_end() && hold(scheduler, line, id) {
+        // While this thread has its hold, no other thread can free the slot. But neither can the
+        // queue become idle, so a listener must not wait for that.
+        if line.life.tell() {
+            scheduler.below.as_dropper(|| tell_end(scheduler, line));
+        }
+        end_lease(scheduler, line);
     }
     // A thread that lowers the limit, or waits until the queue is idle, writes first, then fences
     // and looks at the leases. So that thread sees that this lease has ended, or the reads below
@@ -72,13 +74,12 @@ pub(crate) fn begin_end(line: &Line) {
 
 /// Closes the queue. Returns whether it was open. The caller has a handle.
 pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
-    let closes = line.life.close();
-    // A thread that is about to end its lease may have looked before the queue was closed. So this
-    // thread tells, even while there are leases.
-    if line.life.look().tasks() == 0 {
+    let before = line.life.close();
+    // While there are leases, the last to end tells.
+    if !before.is_closed() && before.is_idle() {
         tell_end(scheduler, line);
     }
-    closes
+    !before.is_closed()
 }
 
 /// Cancels the token that reports the queue's end. The queue has been cancelled, or is closed and

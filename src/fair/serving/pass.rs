@@ -8,10 +8,11 @@ use crate::fair::line::counters::{add, tell};
 use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
 use crate::fair::scheduler::Scheduler;
+use crate::fair::scheduler::drops::cause_to_drop;
 use crate::fair::scheduler::ends::{begin_end, end_lease, reason_of};
 use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::sync::{Relaxed, Text, Unwatched};
-use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
+use crate::task::{AnyTask, Cause, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
@@ -91,6 +92,12 @@ impl Gate for Pass {
         line.litter.fetch_add(usize::from(has_job), Relaxed);
         begin_end(line);
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
+    }
+
+    fn dropping(&self) -> Option<Cause> {
+        let (scheduler, line) = (&self.0.scheduler, self.0.line());
+        // `is_dropper` looks at all frames of this thread, so it comes second.
+        cause_to_drop(scheduler, line).filter(|_| scheduler.below.is_dropper())
     }
 
     fn has_left_job(&self) {
