@@ -373,8 +373,8 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Returns the cause with which this thread is dropping the executor's tasks, if it is.
-    fn dropping(&self) -> Option<Cause>;
+    /// Returns whether this thread is dropping the executor's tasks. Then also drops `task`.
+    fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
     /// Tells the queue that a task has ended, and might have left a tombstone in the queue.
     fn has_left_job(&self);

@@ -221,9 +221,9 @@ pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
         // The frame of a queue's server has a stop flag, and no task. A frame with a waiter or a
-        // group is only a part of an outer frame, and does not count.
+        // group is only a part of an outer frame, and does not count. Nor does a copy for drops.
         let serves = frame.state.is_null() && !frame.stop.is_null();
-        let is_whole = frame.waiter.is_null() && frame.group.is_null();
+        let is_whole = frame.waiter.is_null() && frame.group.is_null() && frame.drops.is_none();
         // This loop can meet a server's frame and copies of it, all with the same outer frame. So
         // each outer frame counts once.
         if serves && is_whole && frame.home == home && !places.contains(&frame.outer) {

@@ -131,9 +131,7 @@ impl AnyTask {
     /// Runs the task on this thread, which waits for it, if this thread may run it. Drops the task
     /// if this thread is dropping the tasks of its queue, because then no other thread may come.
     pub(super) fn run_here(&self) -> Here {
-        if let Some(cause) = self.is_to_drop() {
-            // A destructor that panics here must not unwind into the code that waits.
-            thread::completes(|| _ = self.cancel(cause));
+        if self.limited().is_some_and(|Limited(gate)| gate.drops_here(Some(self))) {
             return Here::Settled;
         }
         if self.state().is_future() {
@@ -163,23 +161,13 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
-    fn is_to_drop(&self) -> Option<Cause> {
-        self.limited().and_then(|Limited(gate)| gate.dropping())
-    }
-
-    /// Returns whether the task is a future that no thread polls before this thread continues.
-    pub(super) fn is_hopeless_to_poll(&self) -> bool {
-        let gate = self.limited().filter(|_| self.is_future() && !self.is_claimed());
-        gate.is_some_and(is_hopeless_to_poll)
-    }
-
     /// Returns whether `run_here` would run the task now, in a free place if it needs one, or drop
     /// it.
     pub(super) fn may_run_here(&self) -> bool {
         let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
         current::may_run(self.home())
             || self.limited().is_some_and(may_pass)
-            || self.is_to_drop().is_some()
+            || self.limited().is_some_and(|Limited(gate)| gate.drops_here(None))
     }
 }
 
@@ -224,7 +212,7 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
 
 /// Returns whether this thread is dropping the tasks of this gate's queue, or of one below it.
 pub(crate) fn is_dropping(limited: &Limited) -> bool {
-    with_below(limited).any(|it| it.0.dropping().is_some())
+    with_below(limited).any(|it| it.0.drops_here(None))
 }
 
 /// Returns this gate and the gates below it.

@@ -279,14 +279,17 @@ impl Group {
     /// on.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
-        rest.polled.iter().any(gate::is_hopeless_to_poll)
-            || rest.waiting.values().any(|tasks| {
-                // After `next_here` found nothing, a task might have come that this thread may run
-                // at once. The wait is then not hopeless.
-                !may_run_here(tasks)
-                    && limit(tasks).is_some_and(gate::is_hopeless)
-                    && !tasks.iter().all(AnyTask::is_claimed)
-            })
+        let is_stuck = rest.waiting.values().any(|tasks| {
+            // After `next_here` found nothing, a task might have come that this thread may run at
+            // once. The wait is then not hopeless.
+            !may_run_here(tasks)
+                && limit(tasks).is_some_and(gate::is_hopeless)
+                && !tasks.iter().all(AnyTask::is_claimed)
+        });
+        let polled: Vec<Limited> = rest.polled.iter().cloned().collect();
+        drop(rest);
+        // Not under the lock: this asks the user's executors for their gates.
+        is_stuck || polled.iter().any(gate::is_hopeless_to_poll)
     }
 
     fn is_too_deep(&self) -> bool {

@@ -120,12 +120,7 @@ impl<T> JoinHandle<T> {
                 return Err(JoinError::would_deadlock());
             }
             let here = self.any().run_here();
-            let is_hopeless = match here {
-                Here::NoPlace => gate::is_hopeless,
-                _ if self.any().is_future() => gate::is_hopeless_to_poll,
-                _ => |_: &_| false,
-            };
-            if self.core().limited.as_ref().is_some_and(is_hopeless) && !self.any().is_claimed() {
+            if self.is_hopeless(here) {
                 return Err(JoinError::would_deadlock());
             }
             let gates = match &self.core().limited {
@@ -272,16 +267,29 @@ impl<T> JoinHandle<T> {
                 return Ok(());
             }
             while !self.core().state.is_done() {
-                let task = self.any();
-                if task.is_hopeless_to_poll() && self.stop_waiting() {
+                let is_claimed = self.any().is_claimed();
+                let here = if is_claimed { Here::NotOurs } else { self.any().run_here() };
+                // The limit may have been lowered.
+                if self.is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }
-                if task.is_claimed() || task.run_here() != Here::Settled {
+                if here != Here::Settled {
                     park.park(None);
                 }
             }
             Ok(())
         })
+    }
+
+    /// Returns whether the task never ends before this thread goes on, after `run_here` has returned
+    /// `here`.
+    fn is_hopeless(&self, here: Here) -> bool {
+        let is_hopeless = match here {
+            Here::NoPlace => gate::is_hopeless,
+            _ if self.any().is_future() => gate::is_hopeless_to_poll,
+            _ => return false,
+        };
+        self.core().limited.as_ref().is_some_and(is_hopeless) && !self.any().is_claimed()
     }
 
     /// Sleeps until the task is done. Returns `false` if the deadline comes first.

@@ -2,10 +2,12 @@
 //! refused tickets, destructors that wait, a limit that is lowered during a wait.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
-use filch::executor::{Reason, Shutdown, WouldDeadlock, from_fn};
+use filch::executor::{Limited, Reason, Rejected, Shutdown, WouldDeadlock, from_fn};
 use filch::fair::Queue;
 use filch::pool::{self, Yield};
-use filch::{Executor, FairScheduler, ThreadPool};
+use filch::task::TaskGroup;
+use filch::{Executor, FairScheduler, Job, ThreadPool};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -239,5 +241,111 @@ fn a_destructor_that_waits_two_schedulers_below_is_told_so() {
         paused.spawn_detached(move || drop(asks)).unwrap();
         queue.cancel();
         assert_eq!(hears.recv_timeout(MINUTE).unwrap(), Err(WouldDeadlock));
+    });
+}
+
+/// The second place of the queue is free: the thread has one, and drops tasks of another queue.
+#[test]
+fn a_thread_that_drops_tasks_has_one_place_and_not_two() {
+    in_a_minute(|| {
+        let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
+        let queue = fair.queue("q").max_parallel(2).build().unwrap();
+        let other = fair.queue("other").paused().build().unwrap();
+        let ((begins, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let busy = queue.spawn(move || {
+            begins.send(()).unwrap();
+            released.recv_timeout(MINUTE).unwrap();
+        });
+        begun.recv_timeout(MINUTE).unwrap();
+        let (same, (says, hears)) = (queue.clone(), mpsc::channel());
+        let (joins, joining) = mpsc::channel();
+        queue
+            .spawn_detached(move || {
+                let joins_at_drop = OnDrop(move || {
+                    let future = same.spawn_future(async { 7 });
+                    joins.send(()).unwrap();
+                    says.send(future.join().map_err(|it| it.to_string())).unwrap();
+                });
+                other.spawn_detached(move || drop(joins_at_drop)).unwrap();
+                other.cancel();
+            })
+            .unwrap();
+        joining.recv_timeout(MINUTE).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        release.send(()).unwrap();
+        assert_eq!(hears.recv_timeout(MINUTE).unwrap(), Ok(7));
+        done(busy);
+    });
+}
+
+/// The thread that waits is a job of a scope, for which the thread in the only place waits.
+#[test]
+fn a_join_of_a_closure_ends_when_a_lowered_limit_leaves_no_place() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(3).unwrap();
+        let fair = FairScheduler::over(pool.clone());
+        let queue = fair.queue("two").max_parallel(2).build().unwrap();
+        let ((begins, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let other = queue.spawn(move || {
+            begins.send(()).unwrap();
+            released.recv_timeout(MINUTE).unwrap();
+        });
+        begun.recv_timeout(MINUTE).unwrap();
+        let (same, (joins, joining)) = (queue.clone(), mpsc::channel());
+        let waits = queue.spawn(move || {
+            let (starts, started) = mpsc::channel();
+            let mut is_deadlock = false;
+            pool.scope(|scope| {
+                scope.spawn(|| {
+                    starts.send(()).unwrap();
+                    let task = same.spawn(|| ());
+                    joins.send(()).unwrap();
+                    is_deadlock = task.join().is_err_and(|it| it.is_deadlock());
+                });
+                started.recv_timeout(MINUTE).unwrap();
+            });
+            is_deadlock
+        });
+        joining.recv_timeout(MINUTE).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        queue.set_max_parallel(1).unwrap();
+        release.send(()).unwrap();
+        done(other);
+        assert!(done(waits), "the join is refused");
+    });
+}
+
+/// An executor that asks a group for its size whenever it is asked for its gate.
+struct AsksGroup(ThreadPool, Arc<TaskGroup>);
+
+impl Executor for AsksGroup {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        drop(self.1.job(|| ()));
+        None
+    }
+}
+
+#[test]
+fn a_wait_for_a_group_asks_no_executor_under_its_lock() {
+    in_a_minute(|| {
+        let group = Arc::new(TaskGroup::new());
+        let over = AsksGroup(ThreadPool::new(1).unwrap(), Arc::clone(&group));
+        let queue = FairScheduler::over(over).queue("q").paused().build().unwrap();
+        let future = queue.task().group(&group).spawn_future(async { 7 });
+        let resumes = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            queue.resume();
+        });
+        assert!(group.wait().unwrap_err().is_cancelled(), "the executor's own job");
+        resumes.join().unwrap();
+        assert_eq!(done(future), 7);
     });
 }

@@ -12,7 +12,7 @@ use crate::fair::scheduler::drops::cause_to_drop;
 use crate::fair::scheduler::ends::{begin_end, end_lease, reason_of};
 use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::sync::{Relaxed, Text, Unwatched};
-use crate::task::{AnyTask, Cause, Ended, ExecutorId, Gate, Limited};
+use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
@@ -94,10 +94,17 @@ impl Gate for Pass {
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
 
-    fn dropping(&self) -> Option<Cause> {
+    fn drops_here(&self, task: Option<&AnyTask>) -> bool {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
+        let has_ended = line.life.look().is_cancelled() || scheduler.below.is_ended();
         // `is_dropper` looks at all frames of this thread, so it comes second.
-        cause_to_drop(scheduler, line).filter(|_| scheduler.below.is_dropper())
+        if !has_ended || !scheduler.below.is_dropper() {
+            return false;
+        }
+        if let Some((task, cause)) = task.zip(cause_to_drop(scheduler, line)) {
+            scheduler.below.panics.take(|| task.cancel(cause));
+        }
+        true
     }
 
     fn has_left_job(&self) {
