@@ -89,8 +89,9 @@ pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { drops, ticket, waiter, outer: &raw const outer, ..outer }, f)
 }
 
+/// Returns whether this thread, or a thread that waits for it, drops the tasks of this scheduler.
 pub(crate) fn is_dropper(scheduler: ExecutorId) -> bool {
-    any(|frame| frame.drops == Some(scheduler))
+    any_or_waiter(|frame| frame.drops == Some(scheduler))
 }
 
 /// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other

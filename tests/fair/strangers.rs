@@ -244,6 +244,23 @@ fn a_destructor_that_waits_two_schedulers_below_is_told_so() {
     });
 }
 
+/// The thread that drops tasks waits for the other pool's job, and this job would wait for it.
+#[test]
+fn a_job_for_which_a_destructor_waits_does_not_wait_for_the_scheduler() {
+    in_a_minute(|| {
+        let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+        let queue = fair.queue("q").paused().build().unwrap();
+        let (pool, (says, hears)) = (ThreadPool::new(1).unwrap(), mpsc::channel());
+        let asks = OnDrop(move || {
+            let job = || says.send(fair.wait_idle()).unwrap();
+            pool.scope(|scope| scope.spawn(job));
+        });
+        queue.spawn_detached(move || drop(asks)).unwrap();
+        queue.cancel();
+        assert_eq!(hears.recv_timeout(MINUTE).unwrap(), Err(WouldDeadlock));
+    });
+}
+
 /// The second place of the queue is free: the thread has one, and drops tasks of another queue.
 #[test]
 fn a_thread_that_drops_tasks_has_one_place_and_not_two() {
