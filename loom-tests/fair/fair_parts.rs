@@ -7,6 +7,7 @@
 //! | `OPENED` | `open`, `begin` | `settings_are_seen_by_who_serves` |
 //! | `OPENED` | `begin_sweep`, `begin` | `who_serves_sees_a_sweep` |
 //! | `ENDED` | `end_tasks`, `look` | `who_finds_a_queue_idle_sees_its_tasks` |
+//! | `ENDED` | `end_tasks`, `close` | `who_closes_an_idle_queue_sees_its_tasks` |
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
 //! | `READY` | `insert`, `remove` | `a_member_is_in_the_summary` |
@@ -114,6 +115,48 @@ fn who_finds_a_queue_idle_sees_its_tasks() {
             assert_eq!(traces.each_ref().map(Trace::runs), [1, 1]);
         }
         threads.into_iter().for_each(|it| it.join().unwrap());
+    });
+}
+
+#[test]
+fn who_closes_an_idle_queue_sees_its_tasks() {
+    model("who_closes_an_idle_queue_sees_its_tasks", Exhaustive, || {
+        let (life, trace) = (Arc::new(Life::nothing()), Trace::new());
+        life.open(false);
+        life.accept(1, || false).unwrap();
+        let thread = {
+            let (life, trace) = (life.clone(), trace.clone());
+            spawn(move || {
+                trace.leave();
+                life.end_tasks(1);
+            })
+        };
+        if life.close().is_idle() {
+            assert_eq!(trace.runs(), 1);
+        }
+        thread.join().unwrap();
+    });
+}
+
+/// A thread ends the last lease of a closed queue, and has not told the end yet. Others close the
+/// queue meanwhile, or drop its handle. One tells.
+#[test]
+fn one_tells_the_end_of_a_closed_queue() {
+    model("one_tells_the_end_of_a_closed_queue", Exhaustive, || {
+        let life = Arc::new(Life::nothing());
+        life.open(false);
+        assert!(life.begin_lease_anyway());
+        let closers = [(); 2].map(|()| {
+            let life = life.clone();
+            spawn(move || {
+                let before = life.close();
+                usize::from(!before.is_closed() && before.is_idle())
+            })
+        });
+        let owes = life.end_lease().owes_end();
+        let tells = usize::from(owes && life.begin_lease_anyway() && life.tell());
+        let told: usize = closers.into_iter().map(|it| it.join().unwrap()).sum();
+        assert_eq!(tells + told, 1);
     });
 }
 

@@ -38,7 +38,7 @@ impl Queue {
     ///
     /// This call may miss a task if other threads spawn tasks, wake futures or look for work
     /// meanwhile. One of those threads, or the thread that serves the queue next, drops the missed
-    /// task. The result does not count missed tasks.
+    /// task. The result counts neither missed tasks, nor those for which a destructor has waited.
     ///
     /// # Examples
     ///
@@ -62,7 +62,7 @@ impl Queue {
     /// # Errors
     ///
     /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or that drops tasks of
-    /// this scheduler.
+    /// this scheduler or of a queue below it.
     ///
     /// # Examples
     ///
@@ -178,7 +178,7 @@ impl FairScheduler {
     /// # Errors
     ///
     /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or that drops tasks of
-    /// this scheduler.
+    /// this scheduler or of a queue below it.
     ///
     /// # Examples
     ///

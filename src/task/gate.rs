@@ -131,16 +131,16 @@ impl AnyTask {
     /// Runs the task on this thread, which waits for it, if this thread may run it. Drops the task
     /// if this thread is dropping the tasks of its queue, because then no other thread may come.
     pub(super) fn run_here(&self) -> Here {
-        if self.limited().is_some_and(|Limited(gate)| gate.drops_here(Some(self))) {
-            return Here::Settled;
-        }
-        if self.state().is_future() {
-            return Here::NotOurs;
-        }
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
 
     fn run_inside(&self, home: Option<ExecutorId>, limited: Option<&Limited>) -> Here {
+        if limited.is_some_and(|Limited(gate)| gate.drops_here(Some(self))) {
+            return Here::Settled;
+        }
+        if self.is_future() {
+            return Here::NotOurs;
+        }
         if current::may_run(home) {
             match limited {
                 Some(Limited(gate)) => gate.run_inside(self),
@@ -196,11 +196,17 @@ pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
 
+/// Returns whether this thread may run the tasks of this gate as soon as there is a place, or drops
+/// them.
+fn may_end_here(limited: &Limited) -> bool {
+    waits_for_place(limited) || limited.0.drops_here(None)
+}
+
 /// Returns whether only a lack of stack keeps this thread from running the task, now or as soon as
-/// a place is free.
+/// a place is free, or from dropping it.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
-        && (current::may_run(task.home()) || task.limited().is_some_and(waits_for_place))
+        && (current::may_run(task.home()) || task.limited().is_some_and(may_end_here))
         && !task.is_claimed()
 }
 
@@ -212,7 +218,8 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
 
 /// Returns whether this thread is dropping the tasks of this gate's queue, or of one below it.
 pub(crate) fn is_dropping(limited: &Limited) -> bool {
-    with_below(limited).any(|it| it.0.drops_here(None))
+    // A thread without frames drops nothing. Asking the gates costs more.
+    !current::is_outside() && with_below(limited).any(|it| it.0.drops_here(None))
 }
 
 /// Returns this gate and the gates below it.
@@ -241,6 +248,10 @@ pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
 pub(super) struct PollGates(BTreeMap<Option<ExecutorId>, (Limited, usize)>);
 
 impl PollGates {
+    pub(super) fn has(&self, limited: &Limited) -> bool {
+        self.0.contains_key(&limited.0.home())
+    }
+
     pub(super) fn add(&mut self, limited: &Limited) {
         let gate = self.0.entry(limited.0.home()).or_insert_with(|| (limited.clone(), 0));
         gate.1 += 1;

@@ -286,10 +286,18 @@ impl Group {
                 && limit(tasks).is_some_and(gate::is_hopeless)
                 && !tasks.iter().all(AnyTask::is_claimed)
         });
+        let closures = rest.waiting.values().filter_map(|it| it.last()?.limited().cloned());
+        let closures: Vec<Limited> = closures.collect();
         let polled: Vec<Limited> = rest.polled.iter().cloned().collect();
         drop(rest);
-        // Not under the lock: this asks the user's executors for their gates.
-        is_stuck || polled.iter().any(gate::is_hopeless_to_poll)
+        // Not under the lock: this asks the user's executors for their gates. A future that ends
+        // meanwhile leaves `polled` before its place is free.
+        let is_polled = |it: &Limited| self.0.rest.lock().polled.has(it);
+        let is_hopeless = |it: &&Limited| gate::is_hopeless_to_poll(it) || gate::is_dropping(it);
+        let is_hopeless = is_stuck
+            || polled.iter().filter(is_hopeless).any(is_polled)
+            || closures.iter().any(gate::is_dropping);
+        is_hopeless && !self.is_done()
     }
 
     fn is_too_deep(&self) -> bool {

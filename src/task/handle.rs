@@ -287,9 +287,10 @@ impl<T> JoinHandle<T> {
         let is_hopeless = match here {
             Here::NoPlace => gate::is_hopeless,
             _ if self.any().is_future() => gate::is_hopeless_to_poll,
-            _ => return false,
+            _ => |_: &_| false,
         };
-        self.core().limited.as_ref().is_some_and(is_hopeless) && !self.any().is_claimed()
+        let is_so = |limited: &_| is_hopeless(limited) || gate::is_dropping(limited);
+        self.core().limited.as_ref().is_some_and(is_so) && !self.any().is_claimed()
     }
 
     /// Sleeps until the task is done. Returns `false` if the deadline comes first.

@@ -6,7 +6,7 @@ use filch::executor::{
     Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, WouldDeadlock, spawn_future,
 };
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
-use filch::task::{Cancel, CancelToken, JoinHandle, TaskGroup};
+use filch::task::{Cancel, CancelToken, JoinError, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
@@ -373,4 +373,70 @@ fn a_destructor_does_not_wait_for_a_scheduler_over_its_queue() {
     let would = Err(WouldDeadlock);
     assert_eq!(sent.recv_timeout(MINUTE), Ok((would, would)));
     assert!(ended(task).unwrap_err().is_cancelled());
+}
+
+/// The group does not list its futures, so the wait is refused.
+#[test]
+fn a_destructor_does_not_wait_for_a_future_that_its_thread_drops() {
+    let queue = over_a_pool().queue("q").paused().build().unwrap();
+    let group = Arc::new(TaskGroup::new());
+    let (same, (sends, sent)) = (Arc::clone(&group), mpsc::channel());
+    let _first = spawn_at_drop(&queue, move || sends.send(same.wait().is_err()).unwrap());
+    let _future = queue.task().group(&group).spawn_future(pending::<()>());
+    thread::spawn(move || queue.cancel());
+    assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
+}
+
+/// The lower queue drops the ticket of the upper scheduler, or is about to.
+#[test]
+fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
+    for is_of_upper in [true, false] {
+        let fair = over_a_pool();
+        let lower = fair.queue("lower").paused().build().unwrap();
+        let above = FairScheduler::over(lower.clone());
+        let upper = above.queue("upper").build().unwrap();
+        let (gives, handle) = mpsc::channel::<JoinHandle<()>>();
+        let (sends, sent) = mpsc::channel();
+        let joins = move || sends.send(handle.recv().unwrap().join().is_err()).unwrap();
+        let _first = spawn_at_drop(if is_of_upper { &upper } else { &lower }, joins);
+        gives.send(upper.spawn(|| ())).unwrap();
+        thread::spawn(move || lower.cancel());
+        assert_eq!(sent.recv_timeout(MINUTE), Ok(true), "{is_of_upper}");
+    }
+}
+
+/// It has the queue's id, but no lease, so the queue's end may have been told.
+#[test]
+fn a_refused_task_that_is_run_by_hand_is_none_of_the_queue() {
+    let queue = over_a_pool().queue("q").build().unwrap();
+    let (end, same, group) = (queue.end().unwrap(), queue.clone(), TaskGroup::new());
+    queue.close();
+    assert!(end.is_cancelled());
+    let inner = move || assert!(same.spawn_detached(|| ()).is_err(), "it is closed");
+    queue.task().group(&group).spawn_detached(inner).unwrap_err().item.run();
+    group.wait().unwrap();
+}
+
+#[test]
+fn a_chain_of_destructors_that_join_ends() {
+    let queue = over_a_pool().queue("q").paused().build().unwrap();
+    let (sends, sent) = mpsc::channel();
+    let mut next = queue.spawn(|| ());
+    let mut gives = Vec::new();
+    for _ in 0..20_000 {
+        let (give, given) = mpsc::channel::<JoinHandle<()>>();
+        let sends = sends.clone();
+        let joins = move || sends.send(given.recv().unwrap().join().unwrap_err()).unwrap();
+        gives.push((give, spawn_at_drop(&queue, joins)));
+    }
+    // The oldest joins the next, and so on: the queue drops the oldest first.
+    while let Some((give, task)) = gives.pop() {
+        give.send(next).unwrap();
+        next = task;
+    }
+    drop(sends);
+    thread::spawn(move || queue.cancel());
+    let errors: Vec<_> = sent.iter().collect();
+    assert_eq!(errors.len(), 20_000);
+    assert!(errors.iter().any(JoinError::is_deadlock), "the stack was not left half empty");
 }

@@ -207,8 +207,8 @@ impl Life {
     /// Closes the queue, and returns the word from before. If that word is of an open and idle
     /// queue, its end is noted as told, and the caller tells.
     pub fn close(&self) -> Look {
-        // Relaxed: no thread reads other data because the queue is closed.
-        let before = self.0.fetch_update(Relaxed, Relaxed, |word| Some(told(word | CLOSED)));
+        let closed = |word| if word & CLOSED == 0 { told(word | CLOSED) } else { word };
+        let before = self.0.fetch_update(ENDED.acquire(), Relaxed, |word| Some(closed(word)));
         Look(before.expect("always some"))
     }
 

@@ -139,6 +139,11 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     }
 }
 
+/// Returns whether this thread is dropping the queued tasks of this scheduler.
+pub(crate) fn is_cancelling(scheduler: &Scheduler) -> bool {
+    CANCELLING.try_with(Cell::get).is_ok_and(|it| ptr::eq(it, scheduler))
+}
+
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds the queue out of the ready set, and
