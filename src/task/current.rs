@@ -81,8 +81,7 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), base, is_stranger: true, outer, ..NOTHING }, f)
 }
 
-/// Runs `f`, which drops the tasks of this scheduler. Nothing else changes for the thread, which may
-/// be none of the executor's.
+/// Runs `f`, which drops the tasks of this scheduler. Nothing else changes for this thread.
 pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (drops, ticket, waiter) = (Some(scheduler), None, ptr::null());

@@ -161,6 +161,16 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
+    /// Returns whether the task cannot end before this thread goes on. `here` is from `run_here`.
+    pub(super) fn is_hopeless(&self, here: Here) -> bool {
+        let is_stuck = match here {
+            Here::NoPlace => is_hopeless,
+            _ if self.is_future() => is_hopeless_to_poll,
+            _ => |_: &_| false,
+        };
+        self.limited().is_some_and(|it| is_stuck(it) || is_dropping(it)) && !self.is_claimed()
+    }
+
     /// Returns whether `run_here` would run the task now, in a free place if it needs one, or drop
     /// it.
     pub(super) fn may_run_here(&self) -> bool {
@@ -194,6 +204,15 @@ impl Drop for Watched {
 /// Returns whether this thread may run the tasks of this gate as soon as there is a place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
+}
+
+pub(super) fn may_run_here(kin: &[AnyTask]) -> bool {
+    kin.last().is_some_and(AnyTask::may_run_here)
+}
+
+/// Returns the gate of these tasks, if this thread may run them as soon as there is a place.
+pub(super) fn limit(kin: &[AnyTask]) -> Option<&Limited> {
+    kin.last()?.limited().filter(|it| waits_for_place(it))
 }
 
 /// Returns whether this thread may run the tasks of this gate as soon as there is a place, or drops

@@ -4,7 +4,7 @@
 use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
 use super::error::JoinError;
-use super::gate::{self, Bed, Here, PollGates, Watched};
+use super::gate::{self, Bed, Here, PollGates, Watched, limit, may_run_here};
 use super::{GROUP, current, depth};
 use crate::idle::{EventCount, Park, until};
 use crate::sync::clock::{self, Instant};
@@ -255,7 +255,8 @@ impl Group {
             Bed::with(|park| {
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
-                if self.is_done() || self.has_next_here() {
+                // A future that needs this thread's place might have joined since the last look.
+                if self.is_done() || self.has_next_here() || self.is_hopeless() {
                     prepared.cancel();
                 } else {
                     prepared.commit_in(park, None);
@@ -267,11 +268,16 @@ impl Group {
     /// Registers the waker at the gates of those tasks of the group that this thread may run. A
     /// gate wakes the waker when a place becomes free.
     fn watch_places(&self, waker: Waker) -> Vec<Watched> {
+        let gates = self.gates(gate::waits_for_place);
+        gates.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
+    }
+
+    /// Returns the gates of the group's futures, and those of its closures for which `is_its` holds.
+    fn gates(&self, is_its: impl Fn(&Limited) -> bool) -> Vec<Limited> {
         let rest = self.0.rest.lock();
-        let closures = rest.waiting.values().filter_map(|it| limit(it));
-        let limited: Vec<_> = closures.chain(rest.polled.iter()).cloned().collect();
-        drop(rest);
-        limited.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
+        let waiting = rest.waiting.values().filter(|it| !it.iter().all(AnyTask::is_claimed));
+        let closures = waiting.filter_map(|it| it.last()?.limited().filter(|it| is_its(it)));
+        closures.chain(rest.polled.iter()).cloned().collect()
     }
 
     /// Returns whether a wait for the group would never end on this thread. Then a task of the group
@@ -286,18 +292,13 @@ impl Group {
                 && limit(tasks).is_some_and(gate::is_hopeless)
                 && !tasks.iter().all(AnyTask::is_claimed)
         });
-        let closures = rest.waiting.values().filter_map(|it| it.last()?.limited().cloned());
-        let closures: Vec<Limited> = closures.collect();
-        let polled: Vec<Limited> = rest.polled.iter().cloned().collect();
         drop(rest);
         // Not under the lock: this asks the user's executors for their gates. A future that ends
         // meanwhile leaves `polled` before its place is free.
         let is_polled = |it: &Limited| self.0.rest.lock().polled.has(it);
-        let is_hopeless = |it: &&Limited| gate::is_hopeless_to_poll(it) || gate::is_dropping(it);
-        let is_hopeless = is_stuck
-            || polled.iter().filter(is_hopeless).any(is_polled)
-            || closures.iter().any(gate::is_dropping);
-        is_hopeless && !self.is_done()
+        let is_hopeless =
+            |it: &_| gate::is_dropping(it) || gate::is_hopeless_to_poll(it) && is_polled(it);
+        (is_stuck || self.gates(|_| true).iter().any(is_hopeless)) && !self.is_done()
     }
 
     fn is_too_deep(&self) -> bool {
@@ -389,15 +390,6 @@ impl Drop for PolledAt {
     fn drop(&mut self) {
         self.0.0.rest.lock().polled.remove(&self.1);
     }
-}
-
-fn may_run_here(kin: &[AnyTask]) -> bool {
-    kin.last().is_some_and(AnyTask::may_run_here)
-}
-
-/// Returns the gate of these tasks, if this thread may run them as soon as there is a place.
-fn limit(kin: &[AnyTask]) -> Option<&Limited> {
-    kin.last()?.limited().filter(|it| gate::waits_for_place(it))
 }
 
 impl fmt::Debug for TaskGroup {

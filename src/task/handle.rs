@@ -120,7 +120,7 @@ impl<T> JoinHandle<T> {
                 return Err(JoinError::would_deadlock());
             }
             let here = self.any().run_here();
-            if self.is_hopeless(here) {
+            if self.any().is_hopeless(here) {
                 return Err(JoinError::would_deadlock());
             }
             let gates = match &self.core().limited {
@@ -270,7 +270,7 @@ impl<T> JoinHandle<T> {
                 let is_claimed = self.any().is_claimed();
                 let here = if is_claimed { Here::NotOurs } else { self.any().run_here() };
                 // The limit may have been lowered.
-                if self.is_hopeless(here) && self.stop_waiting() {
+                if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }
                 if here != Here::Settled {
@@ -279,18 +279,6 @@ impl<T> JoinHandle<T> {
             }
             Ok(())
         })
-    }
-
-    /// Returns whether the task never ends before this thread goes on, after `run_here` has returned
-    /// `here`.
-    fn is_hopeless(&self, here: Here) -> bool {
-        let is_hopeless = match here {
-            Here::NoPlace => gate::is_hopeless,
-            _ if self.any().is_future() => gate::is_hopeless_to_poll,
-            _ => |_: &_| false,
-        };
-        let is_so = |limited: &_| is_hopeless(limited) || gate::is_dropping(limited);
-        self.core().limited.as_ref().is_some_and(is_so) && !self.any().is_claimed()
     }
 
     /// Sleeps until the task is done. Returns `false` if the deadline comes first.
