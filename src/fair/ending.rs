@@ -34,7 +34,9 @@ impl Queue {
 
     /// Closes the queue, drops the tasks that have not begun, and asks the running tasks to
     /// [stop](crate::task::is_cancelled). Returns the number of tasks that this call has dropped;
-    /// their handles report that they were cancelled. Also cancels [`token`](Self::token).
+    /// their handles report that they were cancelled. Also cancels [`token`](Self::token). If a
+    /// listener of the token panics, the scheduler's [handler](super::Builder::panic_handler) gets
+    /// the panic.
     ///
     /// This call may miss a task if other threads spawn tasks, wake futures or look for work
     /// meanwhile. One of those threads, or the thread that serves the queue next, drops the missed
@@ -52,7 +54,8 @@ impl Queue {
     /// ```
     pub fn cancel(&self) -> usize {
         let dropped = ends::cancel(self.scheduler(), self.line(), self.0.token.reason());
-        self.0.token.cancel();
+        // A listener that panics must not hide the result, nor keep a shutdown from waiting.
+        self.scheduler().below.panics.take(|| self.0.token.cancel());
         dropped
     }
 
