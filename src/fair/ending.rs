@@ -10,6 +10,7 @@ use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
+use crate::task::CancelToken;
 use alloc::vec::Vec;
 use core::future::Future;
 use core::time::Duration;
@@ -281,8 +282,11 @@ impl FairScheduler {
         let lines = self.scheduler.queues.table.iter();
         let tokens: Vec<_> =
             lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
-        for token in tokens {
-            self.scheduler.below.panics.take(|| token.cancel());
+        // A listener may wait for the scheduler, and so for a task that waits for another token. So
+        // all tokens are marked before the first listener is told.
+        let marked: Vec<_> = tokens.iter().filter_map(CancelToken::mark).collect();
+        for marked in marked {
+            self.scheduler.below.panics.take(|| marked.tell());
         }
         wait_until_all_quiet(&self.scheduler, deadline)
     }

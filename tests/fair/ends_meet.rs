@@ -1,7 +1,7 @@
 //! Where two features of a queue meet: futures and a lost handle, shutdown and the token, tombstones
 //! and a slow destructor, the end of a lease and a close, a place and a canceller.
 
-use crate::common::waiting::{MINUTE, done, ended, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::executor::{
     Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, WouldDeadlock, spawn_future,
 };
@@ -88,6 +88,38 @@ fn a_shutdown_cancels_the_tokens_of_the_queues() {
     fair.shutdown(Shutdown::Cancel).unwrap();
     assert!(work.queue().token().is_cancelled());
     assert!(done(task), "the task was not told");
+}
+
+/// Waits for the scheduler when it is dropped.
+struct WaitsFor(FairScheduler);
+
+impl Drop for WaitsFor {
+    fn drop(&mut self) {
+        let _ = self.0.wait_idle();
+    }
+}
+
+/// The first token's listener waits for a task that ends when the second token is cancelled.
+#[test]
+fn a_shutdown_cancels_all_tokens_before_a_listener_waits() {
+    in_a_minute(|| {
+        let (fair, elsewhere) = (over_a_pool(), over_a_pool());
+        let (a, b) = (fair.queue("a").build().unwrap(), fair.queue("b").build().unwrap());
+        let (token, (begins, begun)) = (b.token().clone(), mpsc::channel());
+        let until_cancelled = move || {
+            begins.send(()).unwrap();
+            while !token.is_cancelled() {
+                thread::yield_now();
+            }
+        };
+        b.spawn_detached(until_cancelled).unwrap();
+        begun.recv().unwrap();
+        let paused = elsewhere.queue("p").paused().build().unwrap();
+        let waits = WaitsFor(fair.clone());
+        let task = paused.task().token(a.token()).spawn(move || drop(waits));
+        fair.shutdown(Shutdown::Cancel).unwrap();
+        assert!(ended(task).unwrap_err().is_cancelled());
+    });
 }
 
 /// Its `opened` panics, so that the panic handler runs within `build`.
