@@ -7,7 +7,7 @@ use crate::fair::line::Line;
 use crate::fair::line::counters::add;
 use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
 use crate::fair::scheduler::drops::cause_to_drop;
-use crate::fair::scheduler::ends::{begin_end, end_lease};
+use crate::fair::scheduler::ends::{begin_end, clear, end_lease};
 use crate::fair::scheduler::submit::{accept, push_poll};
 use crate::task::current;
 use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
@@ -106,8 +106,17 @@ impl Polling for Polls {
         Ok(())
     }
 
-    fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
-        push_poll(&self.queue.scheduler, self.line(), job);
+    fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
+        let (scheduler, line) = (&self.queue.scheduler, self.line());
+        push_poll(scheduler, line, job);
+        // With `is_last` the caller has a lease. Another caller has none, and the future may have
+        // been cancelled before the push. If it was the last task, the queue may be over, and the
+        // push came too late for `reclaim`. A hold before the push would prevent this. But it costs
+        // two changes of the life word for each wake, and takes a place from the servers of an
+        // ordered queue. This look reads the word that `is_over` reads next.
+        if !is_last && !self.is_present() {
+            clear(scheduler, line);
+        }
         Ok(())
     }
 
