@@ -8,7 +8,7 @@ use crate::fair::line::counters::add;
 use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
 use crate::fair::scheduler::drops::cause_to_drop;
 use crate::fair::scheduler::ends::{begin_end, clear, end_lease};
-use crate::fair::scheduler::submit::{accept, push_poll};
+use crate::fair::scheduler::submit::{accept, look_after_poll, push_poll, put_poll};
 use crate::task::current;
 use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
 use core::future::Future;
@@ -57,6 +57,19 @@ impl Polls {
     /// Returns whether the slot still has this queue. The caller may have no handle of the queue.
     fn is_present(&self) -> bool {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
+    }
+
+    /// Takes the caller's job out of the slot again, if it came too late. The caller has pushed a
+    /// job without a lease, and has fenced since (`LOOK`).
+    ///
+    /// The future may have been cancelled before the push. If it was the last task, the queue may
+    /// be over, and `reclaim` may have missed the job. A hold before the push would prevent this.
+    /// But it costs two changes of the life word for each wake, and takes a place from the servers
+    /// of an ordered queue. This look reads the word that `is_over` reads next.
+    fn clear_if_over(&self) {
+        if !self.is_present() {
+            clear(&self.queue.scheduler, self.line());
+        }
     }
 }
 
@@ -107,15 +120,10 @@ impl Polling for Polls {
     }
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-        let (scheduler, line) = (&self.queue.scheduler, self.line());
-        push_poll(scheduler, line, job);
-        // With `is_last` the caller has a lease. Another caller has none, and the future may have
-        // been cancelled before the push. If it was the last task, the queue may be over, and the
-        // push came too late for `reclaim`. A hold before the push would prevent this. But it costs
-        // two changes of the life word for each wake, and takes a place from the servers of an
-        // ordered queue. This look reads the word that `is_over` reads next.
-        if !is_last && !self.is_present() {
-            clear(scheduler, line);
+        push_poll(&self.queue.scheduler, self.line(), job);
+        // With `is_last` the caller has a lease, so the queue is not over.
+        if !is_last {
+            self.clear_if_over();
         }
         Ok(())
     }
@@ -126,8 +134,12 @@ impl Polling for Polls {
 
     fn ended(&self, number: u64) {
         if number != FREE {
-            let begin = |job| _ = self.submit(job, false);
-            self.line().flight.leave(self.term, begin);
+            let (scheduler, line) = (&self.queue.scheduler, self.line());
+            // The time is read before the lock, because the clock may be the user's.
+            let since = scheduler.queues.now_if_timed();
+            if line.flight.leave(self.term, |job| put_poll(line, job, since)) {
+                look_after_poll(scheduler, line);
+            }
         }
     }
 
