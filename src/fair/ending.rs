@@ -10,6 +10,7 @@ use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
+use crate::task::CancelToken;
 use alloc::vec::Vec;
 use core::future::Future;
 use core::time::Duration;
@@ -34,7 +35,9 @@ impl Queue {
 
     /// Closes the queue, drops the tasks that have not begun, and asks the running tasks to
     /// [stop](crate::task::is_cancelled). Returns the number of tasks that this call has dropped;
-    /// their handles report that they were cancelled. Also cancels [`token`](Self::token).
+    /// their handles report that they were cancelled. Also cancels [`token`](Self::token). If a
+    /// listener of the token panics, the scheduler's [handler](super::Builder::panic_handler) gets
+    /// the panic.
     ///
     /// This call may miss a task if other threads spawn tasks, wake futures or look for work
     /// meanwhile. One of those threads, or the thread that serves the queue next, drops the missed
@@ -52,7 +55,8 @@ impl Queue {
     /// ```
     pub fn cancel(&self) -> usize {
         let dropped = ends::cancel(self.scheduler(), self.line(), self.0.token.reason());
-        self.0.token.cancel();
+        // A listener that panics must not hide the result, nor keep a shutdown from waiting.
+        self.scheduler().below.panics.take(|| self.0.token.cancel());
         dropped
     }
 
@@ -278,8 +282,11 @@ impl FairScheduler {
         let lines = self.scheduler.queues.table.iter();
         let tokens: Vec<_> =
             lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
-        for token in tokens {
-            self.scheduler.below.panics.take(|| token.cancel());
+        // A listener may wait for the scheduler, and so for a task that waits for another token. So
+        // all tokens are marked before the first listener is told.
+        let marked: Vec<_> = tokens.iter().filter_map(CancelToken::mark).collect();
+        for marked in marked {
+            self.scheduler.below.panics.take(|| marked.tell());
         }
         wait_until_all_quiet(&self.scheduler, deadline)
     }

@@ -268,7 +268,7 @@ impl AnyTask {
         ptr::addr_eq(self.0.0.as_ptr(), other.0.0.as_ptr())
     }
 
-    pub(super) fn home(&self) -> Option<ExecutorId> {
+    pub(crate) fn home(&self) -> Option<ExecutorId> {
         self.0.common().home
     }
 

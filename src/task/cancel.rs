@@ -70,6 +70,13 @@ enum Listener {
     Waker(Waker),
 }
 
+/// The tasks and wakers of tokens that are marked as cancelled, and the reason.
+#[must_use]
+pub(crate) struct Marked {
+    to_tell: Vec<Listener>,
+    reason: Option<Text>,
+}
+
 /// A listener's registration at a token. Keeps the token alive. Dropping the link removes the
 /// listener.
 pub(crate) struct CancelLink {
@@ -215,6 +222,12 @@ impl CancelToken {
         }
     }
 
+    /// Marks the token and all its descendants as cancelled. The caller tells their listeners, by
+    /// [`Marked::tell`]. Returns `None` if the token was cancelled already.
+    pub(crate) fn mark(&self) -> Option<Marked> {
+        self.0.shared.mark(None)
+    }
+
     pub(crate) fn check(&self) -> Result<(), JoinError> {
         match self.is_cancelled() {
             false => Ok(()),
@@ -251,7 +264,11 @@ impl CancelToken {
 
 impl TokenState {
     fn cancel(&self, reason: Option<Text>) -> bool {
-        let Some(mut listeners) = self.close(reason.as_ref()) else { return false };
+        self.mark(reason).map(Marked::tell).is_some()
+    }
+
+    fn mark(&self, reason: Option<Text>) -> Option<Marked> {
+        let mut listeners = self.close(reason.as_ref())?;
         let mut to_tell = Vec::new();
         while let Some(listener) = listeners.pop() {
             match listener {
@@ -261,19 +278,7 @@ impl TokenState {
                 _ => to_tell.push(listener),
             }
         }
-        let mut panicked = None;
-        while let Some(listener) = to_tell.pop() {
-            if let Err(payload) = thread::catch(|| listener.tell(reason.as_ref())) {
-                match panicked {
-                    None => panicked = Some(payload),
-                    Some(_) => thread::forget_if_it_panics(payload),
-                }
-            }
-        }
-        if let Some(payload) = panicked {
-            thread::resume(payload);
-        }
-        true
+        Some(Marked { to_tell, reason })
     }
 
     /// Marks the token as cancelled, and returns its listeners. Returns `None` if the token was
@@ -290,6 +295,26 @@ impl TokenState {
     }
 }
 
+impl Marked {
+    /// Cancels the tasks and wakes the wakers. Resumes the first panic of a destructor or a waker
+    /// at the end.
+    pub(crate) fn tell(self) {
+        let Marked { mut to_tell, reason } = self;
+        let mut panicked = None;
+        while let Some(listener) = to_tell.pop() {
+            if let Err(payload) = thread::catch(|| listener.tell(reason.as_ref())) {
+                match panicked {
+                    None => panicked = Some(payload),
+                    Some(_) => thread::forget_if_it_panics(payload),
+                }
+            }
+        }
+        if let Some(payload) = panicked {
+            thread::resume(payload);
+        }
+    }
+}
+
 impl Listener {
     /// Makes the weak reference to a future a counted one. Returns `None` if the future is about to
     /// be freed.
@@ -300,7 +325,7 @@ impl Listener {
         }
     }
 
-    /// Cancels a task or wakes a waker. `TokenState::cancel` calls this on no other listener. The
+    /// Cancels a task or wakes a waker. `Marked::tell` calls this on no other listener. The
     /// caller holds no lock, because a waker might be user code, or take locks of its own.
     fn tell(self, reason: Option<&Text>) {
         match self {

@@ -1,13 +1,15 @@
-//! Work queues with asynchronous functions: an input counts until its future has ended.
+//! Work queues with asynchronous functions: an input counts until its future has ended. Permits of
+//! futures that begin on the thread that gives them away.
 
-use crate::common::waiting::{done, ended};
+use crate::common::waiting::{MINUTE, done, ended};
 use filch::ThreadPool;
-use filch::executor::{Reason, Shutdown};
+use filch::executor::{Reason, Shutdown, from_fn};
 use filch::fair::{FairScheduler, QueueError, WorkQueue};
 use filch::task::{CancelToken, CancelledBy};
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 #[test]
 fn no_more_inputs_are_under_way_than_may() {
@@ -65,4 +67,48 @@ fn the_function_gets_the_token_of_its_input() {
     assert!(ended(handle).map_or(true, |reason| reason.as_deref() == Some("enough")));
     let none = WorkQueue::over_async(ThreadPool::new(1).unwrap(), 0, |(), _| async {});
     assert_eq!(none.unwrap_err(), QueueError::InFlight);
+}
+
+/// The executor runs its jobs at once. So the thread that ends the first future also polls the
+/// third, which waits for the fourth.
+#[test]
+fn a_permit_is_used_while_the_thread_that_gave_the_last_one_away_is_busy() {
+    let at_once = from_fn(4, |job| {
+        job.run();
+        Ok(())
+    });
+    let queue = FairScheduler::over(at_once).queue("q").max_in_flight(2).build().unwrap();
+    let [first, second] = [(); 2].map(|()| queue.spawn_future(pending::<()>()));
+    let ((begins, begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
+    let third = queue.spawn_future(async move {
+        begins.send(()).unwrap();
+        told.recv_timeout(MINUTE)
+    });
+    let fourth = queue.spawn_future(async move { tell.send(4).unwrap() });
+    let other = thread::spawn(move || first.cancel());
+    begun.recv_timeout(MINUTE).unwrap();
+    second.cancel();
+    assert_eq!(done(third), Ok(4), "the fourth future has not begun");
+    done(fourth);
+    other.join().unwrap();
+}
+
+/// Each future ends as soon as it begins, on the thread that has given it its permit.
+#[test]
+fn a_long_row_of_futures_that_end_at_once_does_not_overflow_the_stack() {
+    let at_once = from_fn(4, |job| {
+        job.run();
+        Ok(())
+    });
+    let queue = FairScheduler::over(at_once).queue("q").max_in_flight(1).build().unwrap();
+    let first = queue.spawn_future(pending::<()>());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let row: Vec<_> = (0..10_000)
+        .map(|number| {
+            let ran = Arc::clone(&ran);
+            queue.spawn_future(async move { ran.fetch_add(1, SeqCst) == number })
+        })
+        .collect();
+    first.cancel();
+    assert!(row.into_iter().all(done), "in their order");
 }

@@ -1,10 +1,12 @@
 //! `Queue::with_current`: the queue that a thread serves, and the effect of keeping a handle of it.
 
-use crate::common::waiting::done;
+use crate::common::contexts::on_capture;
+use crate::common::waiting::{MINUTE, done};
+use filch::executor::{Inline, WouldDeadlock};
 use filch::fair::Queue;
 use filch::pool::Yield;
 use filch::{FairScheduler, ThreadPool};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 fn name() -> Option<String> {
@@ -67,6 +69,36 @@ fn a_handle_that_was_asked_for_goes_with_the_task() {
     while fair.report().queues.len() > 1 {
         thread::yield_now(); // until only the default queue is left
     }
+}
+
+/// Waits for the scheduler when it is dropped, and sends the result.
+struct Waits(FairScheduler, Sender<Result<(), WouldDeadlock>>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.1.send(self.0.wait_idle()).unwrap();
+    }
+}
+
+/// The lease has not ended, and the executor marks no thread as its own.
+#[test]
+fn a_handle_that_goes_with_the_task_does_not_wait_for_its_own_lease() {
+    let (sends, sent) = channel();
+    thread::spawn(move || {
+        let fair = FairScheduler::over(Inline);
+        let waits = Waits(fair.clone(), sends);
+        let queue = fair.queue("a").context(on_capture(move || _ = &waits)).build().unwrap();
+        fair.spawn_detached(move || {
+            let last = queue.clone();
+            let task = move || {
+                Queue::with_current(|queue| assert!(queue.is_some()));
+                drop(last);
+            };
+            queue.spawn_detached(task).unwrap();
+        })
+        .unwrap();
+    });
+    assert_eq!(sent.recv_timeout(MINUTE), Ok(Err(WouldDeadlock)));
 }
 
 #[test]

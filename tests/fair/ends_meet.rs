@@ -1,18 +1,18 @@
 //! Where two features of a queue meet: futures and a lost handle, shutdown and the token, tombstones
 //! and a slow destructor, the end of a lease and a close, a place and a canceller.
 
-use crate::common::waiting::{MINUTE, done, ended, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::executor::{
     Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, WouldDeadlock, spawn_future,
 };
-use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
+use filch::fair::{Clock, FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
 use filch::task::{Cancel, CancelToken, JoinError, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -88,6 +88,38 @@ fn a_shutdown_cancels_the_tokens_of_the_queues() {
     fair.shutdown(Shutdown::Cancel).unwrap();
     assert!(work.queue().token().is_cancelled());
     assert!(done(task), "the task was not told");
+}
+
+/// Waits for the scheduler when it is dropped.
+struct WaitsFor(FairScheduler);
+
+impl Drop for WaitsFor {
+    fn drop(&mut self) {
+        let _ = self.0.wait_idle();
+    }
+}
+
+/// The first token's listener waits for a task that ends when the second token is cancelled.
+#[test]
+fn a_shutdown_cancels_all_tokens_before_a_listener_waits() {
+    in_a_minute(|| {
+        let (fair, elsewhere) = (over_a_pool(), over_a_pool());
+        let (a, b) = (fair.queue("a").build().unwrap(), fair.queue("b").build().unwrap());
+        let (token, (begins, begun)) = (b.token().clone(), mpsc::channel());
+        let until_cancelled = move || {
+            begins.send(()).unwrap();
+            while !token.is_cancelled() {
+                thread::yield_now();
+            }
+        };
+        b.spawn_detached(until_cancelled).unwrap();
+        begun.recv().unwrap();
+        let paused = elsewhere.queue("p").paused().build().unwrap();
+        let waits = WaitsFor(fair.clone());
+        let task = paused.task().token(a.token()).spawn(move || drop(waits));
+        fair.shutdown(Shutdown::Cancel).unwrap();
+        assert!(ended(task).unwrap_err().is_cancelled());
+    });
 }
 
 /// Its `opened` panics, so that the panic handler runs within `build`.
@@ -439,4 +471,62 @@ fn a_chain_of_destructors_that_join_ends() {
     let errors: Vec<_> = sent.iter().collect();
     assert_eq!(errors.len(), 20_000);
     assert!(errors.iter().any(JoinError::is_deadlock), "the stack was not left half empty");
+
+/// A clock whose next reading acts.
+struct Acts(Armed);
+
+type Armed = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+impl Clock for Acts {
+    fn now(&self) -> Duration {
+        let armed = self.0.lock().unwrap().take();
+        if let Some(act) = armed {
+            act();
+        }
+        Duration::ZERO
+    }
+}
+
+/// Returns a sleeping future, which is the last task of a queue without a handle, and its waker. A
+/// wake reads the clock just before it pushes the job.
+fn last_of_its_queue() -> (FairScheduler, Armed, JoinHandle<()>, Waker) {
+    let armed = Armed::default();
+    let clock = Acts(Arc::clone(&armed));
+    let fair = FairScheduler::builder(Inline).clock(clock).measure_waits(true).build();
+    let queue = fair.queue("a").build().unwrap();
+    let (tell, told) = mpsc::channel();
+    let task = queue.spawn_future(poll_fn(move |context| {
+        tell.send(context.waker().clone()).unwrap();
+        Poll::<()>::Pending
+    }));
+    (fair, armed, task, told.recv().unwrap())
+}
+
+#[test]
+fn a_wake_after_the_end_of_its_queue_keeps_no_scheduler_alive() {
+    let (fair, armed, task, waker) = last_of_its_queue();
+    *armed.lock().unwrap() = Some(Box::new(move || assert_eq!(task.cancel(), Cancel::Dequeued)));
+    waker.wake();
+    assert_eq!(fair.report().queues.len(), 1, "only the default queue is left");
+    drop(fair);
+    assert_eq!(Arc::strong_count(&armed), 1, "the scheduler has a clock no more");
+}
+
+/// The next queue's servers take the job off, and the queue has as much room for tombstones as ever.
+#[test]
+fn a_wake_after_the_end_of_its_queue_does_not_count_in_the_next() {
+    let (fair, armed, task, waker) = last_of_its_queue();
+    let (sends, sent) = mpsc::channel();
+    *armed.lock().unwrap() = Some(Box::new(move || {
+        assert_eq!(task.cancel(), Cancel::Dequeued);
+        sends.send(fair.queue("b").capacity(10_000).build().unwrap()).unwrap();
+    }));
+    waker.wake();
+    let b = sent.recv().unwrap();
+    assert_eq!((b.slot(), b.metrics().pending), (1, 0), "the slot of `a`");
+    b.pause();
+    for _ in 0..4097 {
+        assert_eq!(b.spawn(|| ()).cancel(), Cancel::Dequeued);
+    }
+    assert_eq!(b.metrics().pending, 1);
 }

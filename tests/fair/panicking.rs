@@ -6,9 +6,9 @@ use crate::common::alone::alone;
 use crate::common::bomb::Bomb;
 use crate::common::contexts::{on_capture, panic_of};
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
-use filch::executor::Rejected;
+use filch::executor::{Rejected, Shutdown};
 use filch::fair::{Clock, FairScheduler, Pick, Policy, Queue, Ready, Reweighted, Service};
-use filch::task::{CancelToken, ContextFlow, TaskGroup};
+use filch::task::{CancelToken, ContextFlow, TaskGroup, is_cancelled};
 use filch::{Executor, Job, ThreadPool};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -257,6 +257,42 @@ fn a_join_continues_the_first_panic_though_a_destructor_panics() {
         queue.join(|| resume_unwind(Box::new("first")), move || drop(bomb));
     });
     assert_eq!(panic, "first");
+}
+
+/// A listener of the queue's token panics. The running task ends when it learns of the cancellation.
+#[test]
+fn a_queue_is_cancelled_and_shut_down_though_a_listener_panics() {
+    let (panics, panicked) = mpsc::channel();
+    let handler = move |_| panics.send(()).unwrap();
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::builder(pool).panic_handler(handler).build();
+    let elsewhere = FairScheduler::over(ThreadPool::new(1).unwrap());
+    let paused = elsewhere.queue("p").paused().build().unwrap();
+    for is_shutdown in [false, true] {
+        let queue = fair.queue("q").build().unwrap();
+        let bomb = Bomb;
+        let listener = paused.task().token(queue.token()).spawn(move || drop(bomb));
+        let (begins, begun) = mpsc::channel();
+        let running = queue.spawn(move || {
+            begins.send(()).unwrap();
+            while !is_cancelled() {
+                std::thread::yield_now();
+            }
+        });
+        begun.recv_timeout(MINUTE).unwrap();
+        let queued = queue.spawn(|| ());
+        if is_shutdown {
+            queue.shutdown(Shutdown::Cancel).unwrap();
+            assert!(running.is_finished());
+        } else {
+            assert_eq!(queue.cancel(), 1);
+        }
+        done(running);
+        for task in [queued, listener] {
+            assert!(ended(task).unwrap_err().is_cancelled());
+        }
+        assert_eq!(panicked.try_iter().count(), 1);
+    }
 }
 
 /// A detached task that a thread runs while it waits for a group: its result panics as it goes.

@@ -6,7 +6,6 @@ use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, Cause, Job};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::mem;
 
 #[derive(Default)]
 pub(crate) struct Flight(Mutex<Permits>);
@@ -27,7 +26,6 @@ struct Permits {
     /// The cause for which the queue ends its futures. Once this is set, no future waits for a
     /// permit any more.
     over: Option<Cause>,
-    is_being_filled: bool,
 }
 
 /// The outcome for the first job of a future that had to wait.
@@ -117,25 +115,24 @@ impl Flight {
         kept.is_some() // the job is dropped after the lock is released
     }
 
-    /// Takes back the permit of a future that has ended, and gives the free permits to waiting
-    /// futures. A future that ends as soon as it begins calls this again, from within `begin`. The
-    /// inner call finds `is_being_filled` set, so it only takes back the permit. Does nothing if
-    /// the future's queue, that of `term`, is over.
-    pub(crate) fn leave(&self, term: u64, begin: impl Fn(Job)) {
+    /// Takes back the permit of a future that has ended, and gives it to the next waiting future.
+    /// One is enough, because a future waits only while all permits are taken. Calls `put` with the
+    /// first job of that future, and returns whether it has. Does nothing if the queue of the ended
+    /// future, that of `term`, is over.
+    ///
+    /// `put` is called under the lock, so that the jobs keep their order. Also, a canceller of that
+    /// future takes the lock before it takes the future off the queue's count, so the queue is not
+    /// over. The caller makes sure that the queue is served afterwards. For that it may run or drop
+    /// jobs, and so end futures, which call this again.
+    #[must_use]
+    pub(crate) fn leave(&self, term: u64, put: impl FnOnce(Job)) -> bool {
         let mut permits = self.0.lock();
         if permits.term != term {
-            return;
+            return false;
         }
         permits.taken -= 1;
-        if mem::replace(&mut permits.is_being_filled, true) {
-            return;
-        }
-        while let Some(next) = permits.next() {
-            permits.taken += 1;
-            drop(permits);
-            next.map(&begin);
-            permits = self.0.lock();
-        }
-        permits.is_being_filled = false;
+        let Some(next) = permits.next() else { return false };
+        permits.taken += 1;
+        next.map(put).is_some()
     }
 }

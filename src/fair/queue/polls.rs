@@ -7,8 +7,8 @@ use crate::fair::line::Line;
 use crate::fair::line::counters::add;
 use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
 use crate::fair::scheduler::drops::cause_to_drop;
-use crate::fair::scheduler::ends::{begin_end, end_lease};
-use crate::fair::scheduler::submit::{accept, push_poll};
+use crate::fair::scheduler::ends::{begin_end, clear, end_lease};
+use crate::fair::scheduler::submit::{accept, look_after_poll, push_poll, put_poll};
 use crate::task::current;
 use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
 use core::future::Future;
@@ -58,6 +58,19 @@ impl Polls {
     fn is_present(&self) -> bool {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }
+
+    /// Takes the caller's job out of the slot again, if it came too late. The caller has pushed a
+    /// job without a lease, and has fenced since (`LOOK`).
+    ///
+    /// The future may have been cancelled before the push. If it was the last task, the queue may
+    /// be over, and `reclaim` may have missed the job. A hold before the push would prevent this.
+    /// But it costs two changes of the life word for each wake, and takes a place from the servers
+    /// of an ordered queue. This look reads the word that `is_over` reads next.
+    fn clear_if_over(&self) {
+        if !self.is_present() {
+            clear(&self.queue.scheduler, self.line());
+        }
+    }
 }
 
 impl Polling for Polls {
@@ -106,8 +119,12 @@ impl Polling for Polls {
         Ok(())
     }
 
-    fn submit(&self, job: Job, _is_last: bool) -> Result<(), (Job, Reason)> {
+    fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         push_poll(&self.queue.scheduler, self.line(), job);
+        // With `is_last` the caller has a lease, so the queue is not over.
+        if !is_last {
+            self.clear_if_over();
+        }
         Ok(())
     }
 
@@ -117,8 +134,12 @@ impl Polling for Polls {
 
     fn ended(&self, number: u64) {
         if number != FREE {
-            let begin = |job| _ = self.submit(job, false);
-            self.line().flight.leave(self.term, begin);
+            let (scheduler, line) = (&self.queue.scheduler, self.line());
+            // The time is read before the lock, because the clock may be the user's.
+            let since = scheduler.queues.now_if_timed();
+            if line.flight.leave(self.term, |job| put_poll(line, job, since)) {
+                look_after_poll(scheduler, line);
+            }
         }
     }
 

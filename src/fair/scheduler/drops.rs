@@ -75,12 +75,13 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
 }
 
 /// Counts off a tombstone, whose task another thread has claimed. If that thread has left the ended
-/// task in the queue's count, takes the task off. Otherwise takes the job off `litter`.
+/// task in the queue's count, takes the task off. Otherwise takes the job off `litter`. A future of
+/// the slot's previous queue, which was woken late, is in no number of this queue.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);
         tell(&line.counters.tombstones, 1);
-    } else {
+    } else if !task.is_future() || task.home() == line.id() {
         line.litter.fetch_sub(1, Relaxed);
     }
 }

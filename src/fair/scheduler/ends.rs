@@ -6,12 +6,13 @@ use super::drops::{discard, end_futures, end_task};
 use super::look::{changed, place_is_free};
 use crate::executor::{ExecutorId, Shutdown};
 use crate::fair::LOOK;
-use crate::fair::line::Line;
+use crate::fair::line::{Line, QueuedJob};
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Text, waker_of, weak};
 use crate::task::CancelToken;
+use alloc::vec::Vec;
 use core::cell::Cell;
-use core::ptr;
+use core::{iter, ptr};
 
 per_thread! {
     /// The scheduler whose queued tasks this thread is dropping.
@@ -209,14 +210,37 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
     // hide other members of the group, so this thread would have to look again.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
-    // The remaining jobs are tombstones, whose references would keep the scheduler alive. Dropping
-    // one can run a destructor of the user's, and so panic.
-    while let Some(entry) = line.take_job() {
-        scheduler.below.panics.take(|| drop(entry));
-    }
+    drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     line.life.free();
+    // A thread that pushes a tombstone late sees that the slot is free (`Polls::submit`), or this
+    // thread sees the tombstone. Until the slot is on the list, no queue opens in it.
+    LOOK.fence();
+    drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     scheduler.queues.registry.lock().free.push(line.slot);
     drop(link);
+}
+
+/// Drops the jobs in the slot if it is free: tombstones that came too late for `reclaim`. If the
+/// slot has another queue, that queue's servers take the tombstones.
+#[cold]
+pub(crate) fn clear(scheduler: &Scheduler, line: &Line) {
+    let registry = scheduler.queues.registry.lock();
+    // No queue opens in the slot while the registry is locked, so these are no other queue's jobs.
+    let is_free = !line.life.look().is_taken();
+    let late: Vec<_> = match is_free {
+        true => iter::from_fn(|| line.take_job()).collect(),
+        false => Vec::new(),
+    };
+    drop(registry);
+    drop_tombstones(scheduler, late.into_iter());
+}
+
+/// Drops jobs whose tasks have ended. Their references would keep the scheduler alive. Dropping one
+/// can run a destructor of the user's, and so panic.
+fn drop_tombstones(scheduler: &Scheduler, tombstones: impl Iterator<Item = QueuedJob>) {
+    for entry in tombstones {
+        scheduler.below.panics.take(|| drop(entry));
+    }
 }
 
 /// Asks the executor to report its end, at which the queued tasks are dropped. A paused queue needs

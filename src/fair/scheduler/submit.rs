@@ -70,7 +70,18 @@ fn push(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
 
 /// Puts a job that polls a future into the queue, which already counts the future.
 pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
-    put(|| line.jobs.push(QueuedJob { job, since: scheduler.queues.now_if_timed() }));
+    put_poll(line, job, scheduler.queues.now_if_timed());
+    look_after_poll(scheduler, line);
+}
+
+/// Puts a job into the queue as `push_poll` does, but runs no code of the user's. The caller calls
+/// `look_after_poll` next.
+pub(crate) fn put_poll(line: &Line, job: Job, since: u64) {
+    put(|| line.jobs.push(QueuedJob { job, since }));
+}
+
+/// Makes sure that a queue is served after `put_poll`.
+pub(crate) fn look_after_poll(scheduler: &Arc<Scheduler>, line: &Line) {
     let is_care_wanted = scheduler.tickets.want_care() && !is_submitting(&scheduler.below);
     if is_care_wanted && scheduler.tickets.are_none() {
         // A ticket is submitted even for a paused queue. If the executor has ended, it refuses the

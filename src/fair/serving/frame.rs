@@ -166,8 +166,9 @@ pub(crate) fn charging(
         outer.add_away(if outer.home == scheduler.below.base() { away } else { whole });
     }
     if let Some(queue) = this.queue.into_inner().flatten() {
-        // This may be the last handle, whose drop runs destructors of the user's.
-        scheduler.below.panics.take(|| drop(queue));
+        // This may be the last handle, whose drop runs destructors of the user's. The caller still
+        // has its lease, so a destructor must not wait for the scheduler.
+        scheduler.below.as_dropper(|| scheduler.below.panics.take(|| drop(queue)));
     }
     let nanos = whole.saturating_sub(away);
     Charge { nanos, left: nanos.saturating_sub(this.charged.get()), pick: this.pick.get() }
