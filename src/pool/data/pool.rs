@@ -152,6 +152,13 @@ impl Pool {
             || self.registry.with(|seats| seats.iter().any(|it| it.has_jobs() || it.held.is_any()))
     }
 
+    /// Returns whether there is neither a job nor a call of a broadcast. A worker that looks for
+    /// work does not ask this, because it cannot make the other workers' calls.
+    pub(crate) fn is_nothing_queued(&self) -> bool {
+        let is_pinned = || self.registry.with(|seats| seats.iter().any(|it| it.has_pinned()));
+        !self.is_there_work() && !is_pinned()
+    }
+
     /// Reports the panic of a hook, or of a job without a handle. Rust's panic hook has printed its
     /// message by then.
     pub(crate) fn report(&self, payload: thread::Payload) {

@@ -71,7 +71,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        let is_quiet = |it: &Arc<Pool>| it.idle.is_quiet(|| !it.is_there_work());
+        let is_quiet = |it: &Arc<Pool>| it.idle.is_quiet(|| it.is_nothing_queued());
         until(Arc::clone(self.shared()), |it| &it.idle.quiet, is_quiet)
     }
 
