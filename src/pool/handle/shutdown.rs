@@ -1,12 +1,12 @@
 //! How pools end. A thread that shuts a `ThreadPool` down closes it, and drops the queued jobs if
 //! it cancels. Then that thread waits until the count `present` is zero. The last thread to go ends
-//! the futures.
+//! the futures, and counts until it has done so.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
-use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, PINNED, Pool};
+use crate::pool::data::pool::{CLOSED, DISCARD, ENDED, ENDING, MISSED, PINNED, PRESENT, Pool};
 use crate::pool::data::registry::Seat;
 use crate::pool::frames::frame::is_of_worker;
 use crate::pool::{CALLED, GONE};
@@ -19,7 +19,8 @@ use core::task::Waker;
 use core::time::Duration;
 
 impl ThreadPool {
-    /// Refuses further jobs and waits until every thread has ended.
+    /// Refuses further jobs and waits until every thread has ended. By then the pool's futures have
+    /// ended or were dropped, too.
     ///
     /// The pool also refuses the spawns of jobs that still run. A later call also waits, and a
     /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
@@ -227,6 +228,7 @@ impl Pool {
     fn close(&self, how: Shutdown) {
         self.as_own_thread(|| {
             self.crew.lock().is_closing = true;
+            self.present.fetch_or(ENDING, Relaxed); // before this thread goes
             self.injector.close();
             let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
             self.attention.fetch_or(CLOSED | discard, CALLED.release());
@@ -243,7 +245,7 @@ impl Pool {
     /// `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's end, the
     /// destructor gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
-        self.present.fetch_add(1, Relaxed);
+        self.present.fetch_add(PRESENT, Relaxed);
         current::as_stranger(self.id, f);
         self.go();
     }
@@ -307,9 +309,9 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed, both: the last thread to go takes the lock of `End` after its last write, and
-        // this call takes the lock before it reads.
-        self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0, || None)
+        // Relaxed: the last thread to go takes the lock of `End` after it has set the bit, and this
+        // call takes the lock before it reads.
+        self.end.token(|| self.present.load(Relaxed) & ENDED != 0, || None)
     }
 
     fn end_futures(&self) {
@@ -324,6 +326,7 @@ impl Pool {
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
+        self.present.fetch_or(ENDED, Relaxed); // the lock in `tell` orders it
         if let Err(payload) = self.end.tell(None) {
             self.report(payload);
         }
@@ -331,7 +334,7 @@ impl Pool {
 
     /// Waits until all threads have gone. Returns `false` if `deadline` comes first.
     fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
-        let is_gone = || self.present.load(GONE.acquire()) == 0;
+        let is_gone = || self.present.load(GONE.acquire()) < PRESENT;
         // Relaxed, both accesses of `MISSED`: `quiet` orders them.
         let is_missed = || self.attention.load(Relaxed) & MISSED != 0;
         while self.idle.quiet.wait_until(deadline, || is_gone() || is_missed()) && !is_gone() {

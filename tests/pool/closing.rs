@@ -1,0 +1,81 @@
+//! Tests of pools that close: what they still run although their threads block, and what the end of
+//! a pool waits for.
+
+use crate::common::waiting::{MINUTE, in_a_minute, wait_for};
+use crate::hosted::hosted;
+use filch::executor::{Executor, Shutdown, WouldDeadlock};
+use filch::ThreadPool;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Calls its function when it is dropped.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Spawns a future that is never ready, and drops `value` at its end. Returns after its first poll.
+fn spawn_pending(pool: &ThreadPool, value: impl Send + 'static) -> filch::JoinHandle<()> {
+    let (says, hears) = channel();
+    let task = pool.spawn_future(async move {
+        let _value = value;
+        says.send(()).unwrap();
+        pending().await
+    });
+    hears.recv_timeout(MINUTE).unwrap();
+    task
+}
+
+/// Nobody joins the threads of such a pool.
+#[test]
+fn the_end_of_a_hosted_pool_waits_for_the_end_of_its_futures() {
+    for _ in 0..5 {
+        let (pool, is_dropped) = (hosted(2), Arc::new(AtomicBool::new(false)));
+        let drops = is_dropped.clone();
+        let task = spawn_pending(
+            &pool,
+            AtEnd(move || {
+                thread::sleep(Duration::from_millis(20));
+                drops.store(true, SeqCst);
+            }),
+        );
+        let end = pool.end().unwrap();
+        // Two at once: each waits for what the other one does.
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    pool.shutdown(Shutdown::Drain).unwrap();
+                    assert!(is_dropped.load(SeqCst) && task.is_finished());
+                    assert!(end.is_cancelled() && pool.end().unwrap().is_cancelled());
+                });
+            }
+        });
+    }
+}
+
+/// The last thread to go is a guest. It drops the future when it is no worker any more.
+#[test]
+fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
+    in_a_minute(|| {
+        let (pool, (says, hears)) = (ThreadPool::new(1).unwrap(), channel());
+        let same = pool.clone();
+        let at_end = AtEnd(move || says.send(same.shutdown(Shutdown::Drain)).unwrap());
+        let task = spawn_pending(&pool, at_end);
+        pool.take_part(|| {
+            pool.shutdown_background(Shutdown::Drain);
+            wait_for(|| pool.metrics().num_workers == 0);
+            thread::sleep(Duration::from_millis(20)); // until the other thread has gone
+            assert!(!task.is_finished());
+        });
+        assert_eq!(hears.recv().unwrap(), Err(WouldDeadlock));
+        pool.shutdown(Shutdown::Drain).unwrap();
+        assert!(task.is_finished());
+    });
+}
