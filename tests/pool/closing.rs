@@ -1,16 +1,21 @@
 //! Tests of pools that close: what they still run although their threads block, and what the end of
 //! a pool waits for.
 
-use crate::common::waiting::{MINUTE, in_a_minute, wait_for};
+use crate::common::waiting::{MINUTE, done, in_a_minute, wait_for};
 use crate::hosted::hosted;
 use filch::executor::{Executor, Shutdown, WouldDeadlock};
-use filch::ThreadPool;
+use filch::{ThreadPool, pool};
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
+
+/// A pool with one place and up to two threads.
+fn one_of_two() -> ThreadPool {
+    ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap()
+}
 
 /// Calls its function when it is dropped.
 struct AtEnd<F: FnMut()>(F);
@@ -78,4 +83,33 @@ fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
         pool.shutdown(Shutdown::Drain).unwrap();
         assert!(task.is_finished());
     });
+}
+
+/// The job comes when it has been decided that the pool closes, and before the injector closes.
+#[test]
+fn a_job_accepted_as_the_pool_closes_runs_though_its_threads_block() {
+    for round in 0..60 {
+        let (pool, start) = (one_of_two(), Arc::new(Barrier::new(3)));
+        let ((says, hears), begins) = (channel(), start.clone());
+        let pause =
+            move |times: u64| thread::sleep(Duration::from_micros(times * (round % 4) * 60));
+        let waits = pool.spawn(move || {
+            begins.wait();
+            pause(1);
+            pool::blocking(|| hears.recv_timeout(MINUTE)).unwrap();
+        });
+        let (same, begins) = (pool.clone(), start.clone());
+        let closes = thread::spawn(move || {
+            begins.wait();
+            same.shutdown(Shutdown::Drain).unwrap();
+        });
+        start.wait();
+        pause(3);
+        let tells = says.clone();
+        if pool.spawn_detached(move || tells.send(()).unwrap()).is_err() {
+            says.send(()).unwrap();
+        }
+        done(waits);
+        closes.join().unwrap();
+    }
 }

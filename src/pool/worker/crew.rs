@@ -78,7 +78,7 @@ impl Pool {
     }
 
     #[cold]
-    fn start_if_closing(this: &Arc<Self>) {
+    pub(crate) fn start_if_closing(this: &Arc<Self>) {
         let mut crew = this.crew.lock();
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
