@@ -113,3 +113,32 @@ fn a_job_accepted_as_the_pool_closes_runs_though_its_threads_block() {
         closes.join().unwrap();
     }
 }
+
+/// An outside thread spawns into a scope whose owner blocks for that thread.
+#[test]
+fn a_job_for_a_scope_of_a_closing_pool_ends_though_its_owner_blocks() {
+    fn spawns_from_outside(pool: ThreadPool) {
+        let start = Arc::new(Barrier::new(2));
+        let (same, begins) = (pool.clone(), start.clone());
+        let task = pool.spawn(move || {
+            same.scope(|scope| {
+                thread::scope(|threads| {
+                    let outside = threads.spawn(|| {
+                        begins.wait();
+                        scope.spawn_with_handle(|| 7).join().unwrap()
+                    });
+                    pool::blocking(|| outside.join().unwrap())
+                })
+            })
+        });
+        start.wait();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        assert_eq!(done(task), 7);
+    }
+    in_a_minute(|| {
+        for _ in 0..20 {
+            spawns_from_outside(one_of_two());
+            spawns_from_outside(hosted(2));
+        }
+    });
+}

@@ -260,8 +260,9 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Moves a job that a worker leaves behind to the injector or the shelf. Returns the job if the
-    /// pool is closed, since the other workers might have left.
+    /// Moves a job to the injector or the shelf: a job that a worker leaves behind, or one that an
+    /// outside thread spawns into a worker's scope. Returns the job if the pool is closed, since the
+    /// other workers might have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
