@@ -7,7 +7,7 @@ use filch::executor::{Executor, Shutdown, WouldDeadlock};
 use filch::{ThreadPool, pool};
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -141,4 +141,31 @@ fn a_job_for_a_scope_of_a_closing_pool_ends_though_its_owner_blocks() {
             spawns_from_outside(hosted(2));
         }
     });
+}
+
+/// While the worker looks for the job of the task that it cancels, the other thread leaves.
+#[test]
+fn a_job_that_its_worker_moves_while_it_blocks_runs_though_the_pool_closes() {
+    fn cancels_another(pool: &ThreadPool) {
+        let (begins, begun) = channel();
+        let (release, released) = channel::<()>();
+        let occupies = move || {
+            begins.send(()).unwrap();
+            released.recv().unwrap();
+        };
+        pool.spawn_detached(occupies).unwrap();
+        begun.recv().unwrap();
+        let other = pool.spawn(|| ());
+        let (says, hears): (Sender<()>, _) = channel();
+        pool.spawn_detached(move || says.send(()).unwrap()).unwrap();
+        pool.shutdown_background(Shutdown::Drain);
+        release.send(()).unwrap();
+        other.cancel();
+        hears.recv_timeout(MINUTE).unwrap();
+    }
+    for _ in 0..20 {
+        let pool = one_of_two();
+        let same = pool.clone();
+        done(pool.spawn(move || pool::blocking(|| cancels_another(&same))));
+    }
 }

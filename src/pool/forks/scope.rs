@@ -332,12 +332,12 @@ impl Local {
                     self.run(job);
                 } else if core.countdown.is_over() {
                     self.deque.push(job);
-                    self.shared.notify_of_jobs();
+                    self.notify_of_spawned();
                     return;
                 } else if runs_in_inner_waits_of(&job, core.owner) {
                     self.run(job);
                 } else {
-                    self.shared.lay_aside(job);
+                    self.lay_aside(job);
                 }
             }
             if core.countdown.is_over() {

@@ -356,15 +356,15 @@ impl Pool {
 }
 
 impl Local {
-    /// Notifies a worker of a job that this worker has put into its own deque.
+    /// Notifies a worker of a job that this worker has put into its own deque, or put back there.
     #[inline(always)]
     pub(crate) fn notify_of_spawned(&self) {
         self.shared.notify_of_jobs();
         self.start_if_closing();
     }
 
-    /// Called after this worker has put jobs into its own deque. In a section that blocks, and if
-    /// the pool is closing, starts a thread that runs the jobs.
+    /// Called after this worker has put jobs into its own deque, or has moved jobs. In a section
+    /// that blocks, and if the pool is closing, starts a thread that runs the jobs.
     ///
     /// This worker runs none of them before its section ends, and the other threads may have left.
     /// A thread that leaves later takes the lock after this call, so it sees the jobs and starts a
