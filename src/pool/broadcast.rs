@@ -65,7 +65,8 @@ impl ThreadPool {
     }
 
     /// Spawns a closure that is called once on each thread of the pool, with the worker's index.
-    /// Does not wait for the calls. Any thread may call this method.
+    /// Does not wait for the calls; [`wait_idle`](Self::wait_idle) does. Any thread may call this
+    /// method.
     ///
     /// Each worker calls the closure before its next job, or in a wait. If the closure runs in a
     /// wait, and wants a lock that the waiting thread holds, the thread waits for itself for ever.

@@ -75,7 +75,8 @@
 //!   is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is left
 //!   to run.
 //! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. After
-//!   the move, that worker notifies another.
+//!   the move, that worker notifies another. In a closing pool the others might have left meanwhile.
+//!   So a worker that moves jobs while it blocks then starts a thread, if all others block too.
 //! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
 //!   deques of a worker that is not active are empty. A worker becomes active again before it takes
 //!   a job. A worker that sleeps in a wait is active. In its park it becomes active for a job that it

@@ -471,6 +471,7 @@ fn a_chain_of_destructors_that_join_ends() {
     let errors: Vec<_> = sent.iter().collect();
     assert_eq!(errors.len(), 20_000);
     assert!(errors.iter().any(JoinError::is_deadlock), "the stack was not left half empty");
+}
 
 /// A clock whose next reading acts.
 struct Acts(Armed);

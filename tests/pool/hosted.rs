@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 /// A pool on threads of ours.
-fn hosted(threads: usize) -> ThreadPool {
+pub(crate) fn hosted(threads: usize) -> ThreadPool {
     let start = |worker: pool::WorkerThread| {
         thread::spawn(|| worker.run());
         Ok(())

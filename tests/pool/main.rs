@@ -3,6 +3,7 @@
 
 mod both_pools;
 mod cancels;
+mod closing;
 #[path = "../common/mod.rs"]
 mod common;
 mod corners;

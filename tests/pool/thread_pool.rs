@@ -3,7 +3,10 @@
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 
 use crate::common::bomb::Bomb;
-use filch::executor::{Executor, Reason, Shutdown, ShutdownError, WouldDeadlock};
+use crate::common::waiting::done;
+use filch::executor::{
+    Executor, Inline, Reason, Shutdown, ShutdownError, WouldDeadlock, spawn_future,
+};
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, Start};
 use filch::{Job, ThreadPool};
@@ -412,6 +415,29 @@ fn a_broadcast_reaches_each_worker_once() {
     assert_eq!(threads.len(), 3);
     let outcomes = pool.broadcast(|index| assert!(index != 1, "expected")).unwrap();
     assert_eq!(outcomes.iter().map(Result::is_err).collect::<Vec<_>>(), [false, true, false]);
+}
+
+/// A sleeping worker has not taken its call yet when the wait begins.
+#[test]
+fn a_wait_for_an_idle_pool_waits_for_the_calls_of_a_broadcast() {
+    let pool = pool(2);
+    for round in 0..20 {
+        pool.broadcast(|_| ()).unwrap();
+        // Until the workers sleep.
+        thread::sleep(Duration::from_millis(5));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        pool.spawn_broadcast(move |_| {
+            thread::sleep(Duration::from_millis(2));
+            counter.fetch_add(1, SeqCst);
+        })
+        .unwrap();
+        match round % 2 {
+            0 => pool.wait_idle().unwrap(),
+            _ => done(spawn_future(Inline, pool.drained())),
+        }
+        assert_eq!(calls.load(SeqCst), 2, "round {round}");
+    }
 }
 
 #[test]

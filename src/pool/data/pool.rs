@@ -22,6 +22,13 @@ pub(crate) const SPARE: usize = 1 << 4;
 pub(crate) const MISSED: usize = 1 << 5;
 pub(crate) const PINNED: usize = 1 << 6;
 
+// The bits of `present`. The count of threads begins at `PRESENT`.
+/// The pool is closing: the last thread to go has to tell the pool's end.
+pub(crate) const ENDING: usize = 1;
+/// The pool's end was told, and its token is cancelled, or is about to be.
+pub(crate) const ENDED: usize = 1 << 1;
+pub(crate) const PRESENT: usize = 1 << 2;
+
 pub(crate) struct Pool {
     pub(crate) id: ExecutorId,
     pub(crate) injector: Injector<Job>,
@@ -33,8 +40,8 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// How many threads the end of the pool waits for. GONE orders each subtraction; the additions
-    /// are `Relaxed`.
+    /// How many threads the end of the pool waits for, and two bits. GONE orders each subtraction;
+    /// the other changes are `Relaxed`.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
     /// The token of the pool's end, cancelled when all threads have gone for good.
@@ -150,6 +157,13 @@ impl Pool {
         !self.injector.is_empty()
             || self.shelf.len() > 0
             || self.registry.with(|seats| seats.iter().any(|it| it.has_jobs() || it.held.is_any()))
+    }
+
+    /// Returns whether there is neither a job nor a call of a broadcast. A worker that looks for
+    /// work does not ask this, because it cannot make the other workers' calls.
+    pub(crate) fn is_nothing_queued(&self) -> bool {
+        let is_pinned = || self.registry.with(|seats| seats.iter().any(|it| it.has_pinned()));
+        !self.is_there_work() && !is_pinned()
     }
 
     /// Reports the panic of a hook, or of a job without a handle. Rust's panic hook has printed its

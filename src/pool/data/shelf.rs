@@ -6,6 +6,7 @@
 //! runs a job in a wait, lays aside the jobs that this job leaves in the deque. Jobs of scopes go
 //! to the shelf. Other jobs go to the injector or, if that is closed, to the shelf too. If a thread
 //! that is no worker of the pool spawns into a worker's scope, the job is put on the shelf at once.
+//! But if the pool is closing, that thread runs the job itself.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
 //! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's

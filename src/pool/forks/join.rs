@@ -318,7 +318,7 @@ impl Local {
         }
         self.deque.push_batch(above.drain(..).rev());
         self.above.set(above);
-        self.shared.notify_of_jobs();
+        self.notify_of_spawned();
         is_there
     }
 

@@ -17,7 +17,7 @@ use crate::pool::worker::local::Local;
 use crate::sync::lock::Mutex;
 use crate::sync::{AtomicBool, Relaxed, thread};
 use crate::task::current::Waiter;
-use crate::task::{Bed, CancelToken, Capture, JoinError, Kind};
+use crate::task::{Bed, CancelToken, Capture, Job, JoinError, Kind};
 use core::marker::PhantomData;
 use core::task::Waker;
 use core::{fmt, mem, ptr};
@@ -199,12 +199,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.job(f)
         };
         // The owner might be the only worker, and takes nothing from the injector while it waits.
-        let is_for_shelf = local.is_none() && core.owner != 0 && !shared.is_closed();
-        if is_for_shelf {
-            shared.lay_aside(job);
-        } else if let Err(rejected) = self.pool.execute(job) {
-            rejected.item.run();
-        }
+        let is_for_shelf = local.is_none() && core.owner != 0;
+        let refused = if is_for_shelf {
+            shared.hand_over(job).err()
+        } else {
+            self.pool.execute(job).err().map(|it| it.item)
+        };
+        refused.into_iter().for_each(Job::run);
     }
 }
 
@@ -331,12 +332,12 @@ impl Local {
                     self.run(job);
                 } else if core.countdown.is_over() {
                     self.deque.push(job);
-                    self.shared.notify_of_jobs();
+                    self.notify_of_spawned();
                     return;
                 } else if runs_in_inner_waits_of(&job, core.owner) {
                     self.run(job);
                 } else {
-                    self.shared.lay_aside(job);
+                    self.lay_aside(job);
                 }
             }
             if core.countdown.is_over() {

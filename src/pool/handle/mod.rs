@@ -249,7 +249,8 @@ impl ThreadPool {
         Pool::resize(self.shared(), threads)
     }
 
-    /// Waits until all accepted jobs have run, and the jobs that they have spawned.
+    /// Waits until all accepted jobs have run, and the jobs that they have spawned. Waits for the
+    /// calls of broadcasts, too.
     ///
     /// If other threads go on submitting, returns after a moment at which no job was left. The
     /// jobs' writes happen before this returns.
@@ -272,7 +273,7 @@ impl ThreadPool {
         if shared.is_own_thread() {
             return Err(WouldDeadlock);
         }
-        shared.idle.wait_until_quiet(|| !shared.is_there_work());
+        shared.idle.wait_until_quiet(|| shared.is_nothing_queued());
         Ok(())
     }
 }

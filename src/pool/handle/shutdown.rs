@@ -1,12 +1,12 @@
 //! How pools end. A thread that shuts a `ThreadPool` down closes it, and drops the queued jobs if
 //! it cancels. Then that thread waits until the count `present` is zero. The last thread to go ends
-//! the futures.
+//! the futures, and counts until it has done so.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
-use crate::pool::data::pool::{CLOSED, DISCARD, MISSED, PINNED, Pool};
+use crate::pool::data::pool::{CLOSED, DISCARD, ENDED, ENDING, MISSED, PINNED, PRESENT, Pool};
 use crate::pool::data::registry::Seat;
 use crate::pool::frames::frame::is_of_worker;
 use crate::pool::{CALLED, GONE};
@@ -19,7 +19,8 @@ use core::task::Waker;
 use core::time::Duration;
 
 impl ThreadPool {
-    /// Refuses further jobs and waits until every thread has ended.
+    /// Refuses further jobs and waits until every thread has ended. By then the pool's futures have
+    /// ended or were dropped, too.
     ///
     /// The pool also refuses the spawns of jobs that still run. A later call also waits, and a
     /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
@@ -71,7 +72,7 @@ impl ThreadPool {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        let is_quiet = |it: &Arc<Pool>| it.idle.is_quiet(|| !it.is_there_work());
+        let is_quiet = |it: &Arc<Pool>| it.idle.is_quiet(|| it.is_nothing_queued());
         until(Arc::clone(self.shared()), |it| &it.idle.quiet, is_quiet)
     }
 
@@ -102,8 +103,8 @@ impl ThreadPool {
         if shared.is_own_thread() {
             return Err(WouldDeadlock);
         }
-        shared.close(how);
-        Ok(shared.wait_until_gone(time.and_then(clock::after)))
+        Pool::close(shared, how);
+        Ok(Pool::wait_until_gone(shared, time.and_then(clock::after)))
     }
 
     /// Refuses further jobs as [`shutdown`](Self::shutdown) does, but does not wait for the
@@ -124,7 +125,7 @@ impl ThreadPool {
     /// ```
     pub fn shutdown_background(&self, how: Shutdown) {
         self.shared().crew.lock().is_background = true;
-        self.shared().close(how);
+        Pool::close(self.shared(), how);
     }
 }
 
@@ -224,17 +225,21 @@ impl LockedPool {
 
 impl Pool {
     /// Refuses further jobs. `Cancel` also drops the queued jobs, and ends the futures.
-    fn close(&self, how: Shutdown) {
-        self.as_own_thread(|| {
-            self.crew.lock().is_closing = true;
-            self.injector.close();
+    fn close(this: &Arc<Self>, how: Shutdown) {
+        this.as_own_thread(|| {
+            this.crew.lock().is_closing = true;
+            this.present.fetch_or(ENDING, Relaxed); // before this thread goes
+            this.injector.close();
             let discard = if how == Shutdown::Cancel { DISCARD } else { 0 };
-            self.attention.fetch_or(CLOSED | discard, CALLED.release());
-            self.idle.notify_all();
-            self.recall(); // the threads that have the waiting workers' places leave
+            this.attention.fetch_or(CLOSED | discard, CALLED.release());
+            this.idle.notify_all();
+            this.recall(); // the threads that have the waiting workers' places leave
+            // A worker that has begun to block since `is_closing` was set saw only the jobs that
+            // were queued by then. Now the injector takes no more.
+            Pool::start_if_closing(this);
             if how == Shutdown::Cancel {
-                self.discard();
-                self.end_futures();
+                Pool::discard(this);
+                this.end_futures();
             }
         });
     }
@@ -243,7 +248,7 @@ impl Pool {
     /// `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's end, the
     /// destructor gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
-        self.present.fetch_add(1, Relaxed);
+        self.present.fetch_add(PRESENT, Relaxed);
         current::as_stranger(self.id, f);
         self.go();
     }
@@ -251,18 +256,20 @@ impl Pool {
     /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
     /// that looks for its next job. This call can miss a job that a waiting worker is moving. Then
     /// that worker tells the thread that waits for the pool's end, and that thread calls `discard`
-    /// again.
+    /// again. While this call moves a scope's job to the shelf, the job is hidden from a worker that
+    /// leaves. So this call starts a thread if all others block.
     #[cold]
-    fn discard(&self) {
+    fn discard(this: &Arc<Self>) {
         // Fences as a worker does before it sleeps. So either this thread sees a job that another
         // thread has moved, or that thread sees `DISCARD` after its notification. An earlier
         // barrier (`BARRED`) would not suffice: if the other thread saw no worker dozing, it did
         // not fence.
-        self.idle.dozers.bar();
-        self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
-        self.idle.activate();
-        self.drop_queued();
-        self.idle.rest();
+        this.idle.dozers.bar();
+        this.idle.searchers.search().prepare().cancel().found(|| this.is_there_work());
+        this.idle.activate();
+        this.drop_queued();
+        Pool::start_if_closing(this);
+        this.idle.rest();
     }
 
     /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
@@ -307,9 +314,9 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed, both: the last thread to go takes the lock of `End` after its last write, and
-        // this call takes the lock before it reads.
-        self.end.token(|| self.is_closed() && self.present.load(Relaxed) == 0, || None)
+        // Relaxed: the last thread to go takes the lock of `End` after it has set the bit, and this
+        // call takes the lock before it reads.
+        self.end.token(|| self.present.load(Relaxed) & ENDED != 0, || None)
     }
 
     fn end_futures(&self) {
@@ -324,19 +331,20 @@ impl Pool {
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
+        self.present.fetch_or(ENDED, Relaxed); // the lock in `tell` orders it
         if let Err(payload) = self.end.tell(None) {
             self.report(payload);
         }
     }
 
     /// Waits until all threads have gone. Returns `false` if `deadline` comes first.
-    fn wait_until_gone(&self, deadline: Option<Instant>) -> bool {
-        let is_gone = || self.present.load(GONE.acquire()) == 0;
+    fn wait_until_gone(this: &Arc<Self>, deadline: Option<Instant>) -> bool {
+        let is_gone = || this.present.load(GONE.acquire()) < PRESENT;
         // Relaxed, both accesses of `MISSED`: `quiet` orders them.
-        let is_missed = || self.attention.load(Relaxed) & MISSED != 0;
-        while self.idle.quiet.wait_until(deadline, || is_gone() || is_missed()) && !is_gone() {
-            self.attention.fetch_and(!MISSED, Relaxed);
-            self.as_own_thread(|| self.discard());
+        let is_missed = || this.attention.load(Relaxed) & MISSED != 0;
+        while this.idle.quiet.wait_until(deadline, || is_gone() || is_missed()) && !is_gone() {
+            this.attention.fetch_and(!MISSED, Relaxed);
+            this.as_own_thread(|| Pool::discard(this));
             if deadline.is_some_and(|it| clock::until(it).is_zero()) {
                 break;
             }
@@ -344,7 +352,7 @@ impl Pool {
         if !is_gone() {
             return false;
         }
-        let threads = self.crew.lock().take_threads();
+        let threads = this.crew.lock().take_threads();
         for thread in threads {
             // An error would be a panic, and a panic ends no thread of the pool.
             let _ = thread.join();
@@ -357,9 +365,9 @@ impl Drop for PoolHandle {
     /// Shuts down as `shutdown(Drain)` does. But a thread of the pool does not wait for the pool's
     /// end, and after `shutdown_background` no thread waits.
     fn drop(&mut self) {
-        self.0.close(Shutdown::Drain);
+        Pool::close(&self.0, Shutdown::Drain);
         if !self.0.is_own_thread() && !self.0.crew.lock().is_background {
-            self.0.wait_until_gone(None);
+            Pool::wait_until_gone(&self.0, None);
         }
     }
 }

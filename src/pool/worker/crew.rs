@@ -6,11 +6,14 @@ use crate::deque::Worker;
 use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};
 use crate::pool::GONE;
-use crate::pool::data::pool::{CLOSED, Crew, MISSING, Pool, SPARE, SURPLUS};
+use crate::pool::data::pool::{
+    CLOSED, Crew, ENDED, ENDING, MISSING, PRESENT, Pool, SPARE, SURPLUS,
+};
 use crate::pool::data::registry::Seat;
 use crate::pool::data::settings::at_least_one;
 use crate::pool::frames::held::Held;
 use crate::sync::{Arc, Relaxed, thread};
+use crate::task::current;
 use alloc::format;
 use crossbeam_utils::CachePadded;
 use std::io;
@@ -75,7 +78,7 @@ impl Pool {
     }
 
     #[cold]
-    fn start_if_closing(this: &Arc<Self>) {
+    pub(crate) fn start_if_closing(this: &Arc<Self>) {
         let mut crew = this.crew.lock();
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
@@ -126,7 +129,7 @@ impl Pool {
         });
         this.registry.add(&seat);
         this.idle.activate();
-        this.present.fetch_add(1, Relaxed);
+        this.present.fetch_add(PRESENT, Relaxed);
         if is_guest {
             // `guests` and the count of running workers change together under the lock, here and in
             // `unseat`. So `run_enough` sees both changes or neither.
@@ -332,27 +335,36 @@ impl Pool {
         this.give_up(&result);
     }
 
-    /// Counts a thread as gone. The last thread of a closed pool also calls `tell_end`.
+    /// Counts a thread as gone. The last thread of a closing pool first calls `tell_end`. It still
+    /// counts meanwhile, so the threads that wait for the pool's end also wait for that call.
     pub(crate) fn go(&self) {
-        let is_last = self.present.fetch_sub(1, GONE.release()) == 1;
-        self.idle.quiet.notify_all();
-        if is_last && self.is_closed() {
-            self.tell_end();
-            self.idle.quiet.notify_all(); // perhaps only the jobs that `tell_end` drops were left
+        let mut present = self.present.load(Relaxed);
+        loop {
+            if present | ENDED == PRESENT | ENDING | ENDED {
+                // A destructor that waits for the pool's end gets an error, on any thread.
+                current::as_stranger(self.id, || self.tell_end());
+                present |= ENDED;
+            }
+            let less = present - PRESENT;
+            match self.present.compare_exchange(present, less, GONE.release(), Relaxed) {
+                Ok(_) => break,
+                Err(now) => present = now,
+            }
         }
+        self.idle.quiet.notify_all(); // also if only the jobs that `tell_end` drops were left
     }
 }
 
 impl Local {
-    /// Notifies a worker of a job that this worker has put into its own deque.
+    /// Notifies a worker of a job that this worker has put into its own deque, or put back there.
     #[inline(always)]
     pub(crate) fn notify_of_spawned(&self) {
         self.shared.notify_of_jobs();
         self.start_if_closing();
     }
 
-    /// Called after this worker has put jobs into its own deque. In a section that blocks, and if
-    /// the pool is closing, starts a thread that runs the jobs.
+    /// Called after this worker has put jobs into its own deque, or has moved jobs. In a section
+    /// that blocks, and if the pool is closing, starts a thread that runs the jobs.
     ///
     /// This worker runs none of them before its section ends, and the other threads may have left.
     /// A thread that leaves later takes the lock after this call, so it sees the jobs and starts a

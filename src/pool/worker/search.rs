@@ -317,7 +317,7 @@ impl Local {
             }
         }
         self.deque.push_batch(live.into_iter().rev());
-        self.shared.notify_of_jobs();
+        self.notify_of_spawned();
     }
 
     /// Returns a random number, by Marsaglia's xorshift. A weak generator suffices for choosing a
@@ -351,7 +351,7 @@ impl Own for Local {
             return Some(newest);
         }
         self.deque.push(newest);
-        self.shared.notify_of_jobs();
+        self.notify_of_spawned();
         // Amortized cost: for each task claimed since the last sweep, the next sweep looks at about
         // two jobs.
         let litter = self.litter.get() + 1;

@@ -117,9 +117,16 @@ impl Local {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
                 self.run(job);
             } else {
-                self.shared.lay_aside(job);
+                self.lay_aside(job);
             }
         }
+    }
+
+    /// Puts a job that this worker has taken elsewhere, as `Pool::lay_aside` does. The job was
+    /// hidden meanwhile, so a worker of a closing pool might have left without it.
+    pub(crate) fn lay_aside(&self, job: Job) {
+        self.shared.lay_aside(job);
+        self.start_if_closing();
     }
 
     /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
@@ -240,7 +247,7 @@ impl Local {
         while let Some(newest) = newest {
             let is_older = |index, _: &_| newest.wrapping_sub(index) >= 0;
             match self.seat.stealer.steal_some(is_older) {
-                Some(job) => self.shared.lay_aside(job),
+                Some(job) => self.lay_aside(job),
                 None => break,
             }
         }
@@ -260,8 +267,9 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Moves a job that a worker leaves behind to the injector or the shelf. Returns the job if the
-    /// pool is closed, since the other workers might have left.
+    /// Moves a job to the injector or the shelf: a job that a worker leaves behind, or one that an
+    /// outside thread spawns into a worker's scope. Returns the job if the pool is closed, since the
+    /// other workers might have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;

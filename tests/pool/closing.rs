@@ -1,0 +1,171 @@
+//! Tests of pools that close: what they still run although their threads block, and what the end of
+//! a pool waits for.
+
+use crate::common::waiting::{MINUTE, done, in_a_minute, wait_for};
+use crate::hosted::hosted;
+use filch::executor::{Executor, Shutdown, WouldDeadlock};
+use filch::{ThreadPool, pool};
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::Duration;
+
+/// A pool with one place and up to two threads.
+fn one_of_two() -> ThreadPool {
+    ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap()
+}
+
+/// Calls its function when it is dropped.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Spawns a future that is never ready, and drops `value` at its end. Returns after its first poll.
+fn spawn_pending(pool: &ThreadPool, value: impl Send + 'static) -> filch::JoinHandle<()> {
+    let (says, hears) = channel();
+    let task = pool.spawn_future(async move {
+        let _value = value;
+        says.send(()).unwrap();
+        pending().await
+    });
+    hears.recv_timeout(MINUTE).unwrap();
+    task
+}
+
+/// Nobody joins the threads of such a pool.
+#[test]
+fn the_end_of_a_hosted_pool_waits_for_the_end_of_its_futures() {
+    for _ in 0..5 {
+        let (pool, is_dropped) = (hosted(2), Arc::new(AtomicBool::new(false)));
+        let drops = is_dropped.clone();
+        let task = spawn_pending(
+            &pool,
+            AtEnd(move || {
+                thread::sleep(Duration::from_millis(20));
+                drops.store(true, SeqCst);
+            }),
+        );
+        let end = pool.end().unwrap();
+        // Two at once: each waits for what the other one does.
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    pool.shutdown(Shutdown::Drain).unwrap();
+                    assert!(is_dropped.load(SeqCst) && task.is_finished());
+                    assert!(end.is_cancelled() && pool.end().unwrap().is_cancelled());
+                });
+            }
+        });
+    }
+}
+
+/// The last thread to go is a guest. It drops the future when it is no worker any more.
+#[test]
+fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
+    in_a_minute(|| {
+        let (pool, (says, hears)) = (ThreadPool::new(1).unwrap(), channel());
+        let same = pool.clone();
+        let at_end = AtEnd(move || says.send(same.shutdown(Shutdown::Drain)).unwrap());
+        let task = spawn_pending(&pool, at_end);
+        pool.take_part(|| {
+            pool.shutdown_background(Shutdown::Drain);
+            wait_for(|| pool.metrics().num_workers == 0);
+            thread::sleep(Duration::from_millis(20)); // until the other thread has gone
+            assert!(!task.is_finished());
+        });
+        assert_eq!(hears.recv().unwrap(), Err(WouldDeadlock));
+        pool.shutdown(Shutdown::Drain).unwrap();
+        assert!(task.is_finished());
+    });
+}
+
+/// The job comes when it has been decided that the pool closes, and before the injector closes.
+#[test]
+fn a_job_accepted_as_the_pool_closes_runs_though_its_threads_block() {
+    for round in 0..60 {
+        let (pool, start) = (one_of_two(), Arc::new(Barrier::new(3)));
+        let ((says, hears), begins) = (channel(), start.clone());
+        let pause =
+            move |times: u64| thread::sleep(Duration::from_micros(times * (round % 4) * 60));
+        let waits = pool.spawn(move || {
+            begins.wait();
+            pause(1);
+            pool::blocking(|| hears.recv_timeout(MINUTE)).unwrap();
+        });
+        let (same, begins) = (pool.clone(), start.clone());
+        let closes = thread::spawn(move || {
+            begins.wait();
+            same.shutdown(Shutdown::Drain).unwrap();
+        });
+        start.wait();
+        pause(3);
+        let tells = says.clone();
+        if pool.spawn_detached(move || tells.send(()).unwrap()).is_err() {
+            says.send(()).unwrap();
+        }
+        done(waits);
+        closes.join().unwrap();
+    }
+}
+
+/// An outside thread spawns into a scope whose owner blocks for that thread.
+#[test]
+fn a_job_for_a_scope_of_a_closing_pool_ends_though_its_owner_blocks() {
+    fn spawns_from_outside(pool: ThreadPool) {
+        let start = Arc::new(Barrier::new(2));
+        let (same, begins) = (pool.clone(), start.clone());
+        let task = pool.spawn(move || {
+            same.scope(|scope| {
+                thread::scope(|threads| {
+                    let outside = threads.spawn(|| {
+                        begins.wait();
+                        scope.spawn_with_handle(|| 7).join().unwrap()
+                    });
+                    pool::blocking(|| outside.join().unwrap())
+                })
+            })
+        });
+        start.wait();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        assert_eq!(done(task), 7);
+    }
+    in_a_minute(|| {
+        for _ in 0..20 {
+            spawns_from_outside(one_of_two());
+            spawns_from_outside(hosted(2));
+        }
+    });
+}
+
+/// While the worker looks for the job of the task that it cancels, the other thread leaves.
+#[test]
+fn a_job_that_its_worker_moves_while_it_blocks_runs_though_the_pool_closes() {
+    fn cancels_another(pool: &ThreadPool) {
+        let (begins, begun) = channel();
+        let (release, released) = channel::<()>();
+        let occupies = move || {
+            begins.send(()).unwrap();
+            released.recv().unwrap();
+        };
+        pool.spawn_detached(occupies).unwrap();
+        begun.recv().unwrap();
+        let other = pool.spawn(|| ());
+        let (says, hears): (Sender<()>, _) = channel();
+        pool.spawn_detached(move || says.send(()).unwrap()).unwrap();
+        pool.shutdown_background(Shutdown::Drain);
+        release.send(()).unwrap();
+        other.cancel();
+        hears.recv_timeout(MINUTE).unwrap();
+    }
+    for _ in 0..20 {
+        let pool = one_of_two();
+        let same = pool.clone();
+        done(pool.spawn(move || pool::blocking(|| cancels_another(&same))));
+    }
+}
