@@ -192,3 +192,25 @@ fn a_waker_of_a_park_that_panics_keeps_no_place() {
         pool.shutdown(Shutdown::Drain).unwrap();
     });
 }
+
+#[test]
+fn a_park_that_panics_whenever_it_looks_for_events_starves_no_job() {
+    struct Sleeper(ThreadPark);
+    impl Park for Sleeper {
+        fn park(&mut self, timeout: Option<Duration>) {
+            assert_ne!(timeout, Some(Duration::ZERO), "expected: a park panics");
+            self.0.park(timeout);
+        }
+        fn unparker(&self) -> Waker {
+            self.0.unparker()
+        }
+    }
+    keep_quiet(&["expected"]);
+    let make = |_| Sleeper(ThreadPark::new());
+    let pool = ThreadPool::builder().num_threads(1).parker(make).build().unwrap();
+    let same = pool.clone();
+    let spawns = move || [(); 200].map(|()| same.spawn(|| 7));
+    assert_eq!(done(pool.spawn(spawns)).map(done), [7; 200]);
+    assert!(pool.metrics().panic_count > 1);
+    in_a_minute(move || pool.shutdown(Shutdown::Drain).unwrap());
+}
