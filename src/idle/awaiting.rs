@@ -2,7 +2,7 @@
 //! thread blocks.
 
 use super::EventCount;
-use super::prepared::{Asleep, Awake};
+use super::prepared::Asleep;
 use crate::sync::lock::Mutex;
 use crate::sync::{Unwatched, thread};
 use alloc::task::Wake;
@@ -74,12 +74,13 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
             // find the entry in `place`.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
-                Err(Awake::Told) => *place = None,
+                Err(None) => *place = None,
                 // The list is full. Wakes the task to poll again, so that other tasks can run in
                 // between.
-                Err(Awake::NoRoom) => {
+                Err(Some(prepared)) => {
                     let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);
+                    prepared.cancel(); // outside the lock, because it can wake another task
                     return Self::wake_task(before);
                 }
             }

@@ -48,6 +48,7 @@ pub trait Park {
 
     /// Returns a waker that unparks this park from any thread. Waking should not panic, because the
     /// panic would reach the notifier. If two wakers panic in one notification, the process aborts.
+    /// A `ThreadPool` catches the panics of its parks' wakers.
     fn unparker(&self) -> Waker;
 }
 

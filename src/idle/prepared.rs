@@ -216,7 +216,7 @@ impl<'a> Prepared<'a> {
     /// Puts a waker on the list of sleepers. The entry stays there until a notifier takes it off,
     /// or until [`leave`](EventCount::leave).
     #[cfg(feature = "std")]
-    pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake> {
+    pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake<'a>> {
         let sleep = self.lie_down(waker)?;
         let asleep = Asleep { number: sleep.number, this: sleep.this };
         mem::forget(sleep);
@@ -224,13 +224,12 @@ impl<'a> Prepared<'a> {
     }
 
     /// Puts this thread on the list of sleepers.
-    fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake> {
+    fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake<'a>> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
-            // All waiters are in use, so this thread cannot sleep. The drop of `self` passes on any
-            // notification.
+            // All waiters are in use, so this thread cannot sleep.
             relax();
-            return Err(Awake::NoRoom);
+            return Err(Some(self));
         };
         // SAFETY: I4 — we claimed the waiter above, and call `lie_down` once.
         let this = unsafe { waiter.lie_down(waker) };
@@ -246,7 +245,7 @@ impl<'a> Prepared<'a> {
                 events.waiters.not_listed();
                 // SAFETY: I4 — we claimed the waiter above, and have not put it on the list.
                 drop(unsafe { waiter.get_up(this) });
-                return Err(Awake::Told);
+                return Err(None);
             }
             waiter.set_next(word.top());
             let asleep = word.one_asleep(number);
@@ -344,12 +343,9 @@ impl Drop for Sleeping<'_> {
     }
 }
 
-/// Why a thread or waker does not sleep.
-pub(super) enum Awake {
-    Told,
-    /// All waiters are in use.
-    NoRoom,
-}
+/// Why a thread or waker does not sleep: `None` if it was told. Otherwise all waiters are in use,
+/// and the thread is still prepared. To drop the `Prepared` can call another sleeper's waker.
+type Awake<'a> = Option<Prepared<'a>>;
 
 /// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in
 /// the list.

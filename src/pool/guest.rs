@@ -15,7 +15,8 @@
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
 use super::worker::local::{Local, Vacancy, worker_index};
-use crate::sync::{Arc, thread};
+use crate::sync::Arc;
+use crate::sync::thread::{self, Finally};
 use crate::task::{current, gate};
 
 /// A seat for the calling thread, which is no worker yet.
@@ -79,6 +80,10 @@ impl Guest {
     pub(super) fn run<R>(self, f: impl FnOnce() -> R) -> R {
         let local = Local::new(self.0);
         Local::set_current(Some(&local));
+        let gone = Finally(|| {
+            Local::set_current(None); // I5: `local` goes, even if `leave` panics
+            local.depart();
+        });
         let result = current::as_guest(Some(local.shared.id), &local, || {
             gate::with_own(&local, || {
                 let result = thread::catch(f);
@@ -86,8 +91,7 @@ impl Guest {
                 result
             })
         });
-        Local::set_current(None);
-        local.depart();
+        drop(gone);
         result.unwrap_or_else(|payload| thread::resume(payload))
     }
 }

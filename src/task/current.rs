@@ -137,9 +137,8 @@ pub(crate) fn as_guest<R>(
         outer: &raw const outer,
         ..outer
     };
-    let result = enter(frame, f);
-    let _ = MEMBER_OF.try_with(|it| it.set(member_of));
-    result
+    let _back = Finally(|| _ = MEMBER_OF.try_with(|it| it.set(member_of)));
+    enter(frame, f)
 }
 
 /// Returns whether this thread runs no task and is no worker.

@@ -7,11 +7,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(target_os = "linux")]
+mod denied;
 
 use common::bomb::Bomb;
 use filch::executor::{Executor, Reason, Rejected};
 use filch::fair::{Clock, FairScheduler, WorkQueue};
-use filch::idle::EventCount;
 use filch::pool::LockedPool;
 use filch::task::ContextFlow;
 use filch::{Injector, Job, ThreadPool, Worker};
@@ -266,58 +267,4 @@ fn a_clock_that_goes_backwards_costs_fairness_and_nothing_else() {
     assert_eq!(ran.load(SeqCst), 3000);
     let report = fair.report();
     assert!(report.queues.iter().all(|it| it.service < Duration::from_secs(60)), "{report:?}");
-}
-
-/// From now on `membarrier(2)` fails on this thread. Returns whether it does.
-#[cfg(target_os = "linux")]
-fn deny_barriers() -> bool {
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut steps = [
-        // The number of the call; the next step but one if it is another.
-        step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0, 0),
-        step(
-            (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-            0,
-            1,
-            libc::SYS_membarrier as u32,
-        ),
-        step(
-            (libc::BPF_RET | libc::BPF_K) as u16,
-            0,
-            0,
-            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
-        ),
-        step((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: no memory is passed.
-    let is_bound = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
-    // SAFETY: the kernel copies the filter during the call.
-    is_bound
-        && unsafe {
-            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
-        } == 0
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_prepare_that_is_denied_its_barrier_gives_its_place_back() {
-    std::thread::spawn(|| {
-        let events = EventCount::asymmetric();
-        if !deny_barriers() {
-            return println!("skipped: no filter for system calls here");
-        }
-        match catch_unwind(|| drop(events.prepare())) {
-            Err(_) => {
-                let shown = format!("{events:?}");
-                assert!(
-                    shown.contains("preparing: 0"),
-                    "a thread counts that is not there: {shown}"
-                );
-            }
-            Ok(()) => println!("skipped: no barriers of this kind here"),
-        }
-    })
-    .join()
-    .unwrap();
 }

@@ -3,17 +3,14 @@
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
 use filch::FairScheduler;
 use filch::executor::{Shutdown, ShutdownError, WouldDeadlock};
-use filch::idle::{Park, ThreadPark};
 use filch::pool::LockedPool;
 use filch::task::CancelToken;
 use filch::{Executor, ThreadPool};
 use std::cell::Cell;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Wake, Waker};
 use std::time::Duration;
-use std::{env, hint, thread};
+use std::{hint, thread};
 
 /// Calls a closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
@@ -224,59 +221,4 @@ fn joins_from_outside_run_both_closures_while_their_pool_is_cancelled() {
             });
         }
     });
-}
-
-/// Rings, and panics once when that is wanted.
-struct Bell(Waker);
-
-static PANICS: AtomicBool = AtomicBool::new(false);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.wake_by_ref();
-        if PANICS.swap(false, SeqCst) {
-            panic!("the bell is broken");
-        }
-    }
-}
-
-struct Parker(ThreadPark);
-
-impl Park for Parker {
-    fn park(&mut self, timeout: Option<Duration>) {
-        self.0.park(timeout);
-    }
-
-    fn unparker(&self) -> Waker {
-        Waker::from(Arc::new(Bell(self.0.unparker())))
-    }
-}
-
-/// The other half would be on a frame that has gone.
-#[test]
-#[cfg(all(unix, not(miri)))]
-fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
-    if env::var_os("FILCH_BROKEN_BELL").is_none() {
-        let test = "cancels::a_panic_that_would_leave_a_join_behind_ends_the_process";
-        let mut child = Command::new(env::current_exe().unwrap());
-        child.args(["--exact", test, "--nocapture"]).env("FILCH_BROKEN_BELL", "1");
-        let output = child.output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code().is_none() && text.contains("a wait cannot be left"), "{text}");
-        return;
-    }
-    let builder = ThreadPool::builder().num_threads(2).parker(|_| Parker(ThreadPark::new()));
-    let pool = builder.build().unwrap();
-    let same = pool.clone();
-    let (spawned, inbox) = mpsc::channel();
-    let joins = pool.spawn(move || {
-        // The bell that `spawn` rings is to stay whole.
-        inbox.recv().unwrap();
-        PANICS.store(true, SeqCst);
-        while PANICS.load(SeqCst) {
-            same.join(|| (), || ());
-        }
-    });
-    spawned.send(()).unwrap();
-    let _ = ended(joins);
 }

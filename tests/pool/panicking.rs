@@ -1,13 +1,19 @@
-//! The user's parts of a pool may panic: a context, and destructors.
+//! The user's parts of a pool may panic: a context, destructors, a park and its wakers.
 
 use crate::common::bomb::Bomb;
+use crate::common::closures::keep_quiet;
 use crate::common::contexts::{on_capture, panic_of};
-use crate::common::waiting::in_a_minute;
+use crate::common::waiting::{done, in_a_minute, wait_for};
 use filch::ThreadPool;
+use filch::executor::Shutdown;
+use filch::idle::{Park, ThreadPark};
+use filch::pool;
 use filch::task::TaskGroup;
 use std::panic::resume_unwind;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+use std::task::{Wake, Waker};
+use std::time::Duration;
 
 #[test]
 fn a_broadcast_whose_context_panics_leaves_the_scope() {
@@ -90,4 +96,121 @@ fn a_result_that_panics_in_a_wait_for_a_group_does_not_end_the_wait() {
         group.wait()
     });
     assert!(waits.join().unwrap().unwrap_err().is_panic());
+}
+
+/// Whether wakers panic, and how many workers sleep.
+#[derive(Default)]
+struct Alarm {
+    panics: AtomicBool,
+    asleep: AtomicUsize,
+}
+
+/// A park whose wakers wake it, and then panic when that is wanted.
+struct Loud(ThreadPark, Arc<Alarm>);
+
+impl Park for Loud {
+    fn park(&mut self, timeout: Option<Duration>) {
+        let sleeps = usize::from(timeout != Some(Duration::ZERO));
+        self.1.asleep.fetch_add(sleeps, SeqCst);
+        self.0.park(timeout);
+        self.1.asleep.fetch_sub(sleeps, SeqCst);
+    }
+    fn unparker(&self) -> Waker {
+        Arc::new(Bell(self.0.unparker(), Arc::clone(&self.1))).into()
+    }
+}
+
+struct Bell(Waker, Arc<Alarm>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_by_ref();
+        assert!(!self.1.panics.load(SeqCst), "expected: a waker panics");
+    }
+}
+
+/// A pool whose workers all sleep, and whose wakers panic from now on.
+fn loud_pool(threads: usize) -> (ThreadPool, Arc<Alarm>) {
+    keep_quiet(&["expected"]);
+    let alarm = Arc::new(Alarm::default());
+    let alarms = Arc::clone(&alarm);
+    let builder = ThreadPool::builder().num_threads(threads).start(pool::Start::Eager);
+    let pool = builder.parker(move |_| Loud(ThreadPark::new(), Arc::clone(&alarms))).build();
+    wait_for(|| alarm.asleep.load(SeqCst) == threads);
+    alarm.panics.store(true, SeqCst);
+    (pool.unwrap(), alarm)
+}
+
+#[test]
+fn a_waker_of_a_park_that_panics_keeps_no_guest() {
+    in_a_minute(|| {
+        let (pool, alarm) = loud_pool(1);
+        assert_eq!(pool.take_part(|| 7), 7);
+        assert!(pool.metrics().panic_count > 0, "the pool reports it");
+        assert_eq!((pool::worker_index(), pool::yield_now()), (None, None));
+        alarm.panics.store(false, SeqCst);
+        pool.wait_idle().unwrap();
+    });
+}
+
+#[test]
+fn wakers_of_parks_that_panic_hold_up_no_end() {
+    in_a_minute(|| {
+        for how in [Shutdown::Drain, Shutdown::Cancel] {
+            let (pool, _alarm) = loud_pool(3);
+            pool.shutdown(how).unwrap();
+            pool.shutdown(how).unwrap();
+            assert!(pool.metrics().panic_count > 0);
+        }
+        drop(loud_pool(3)); // as a drain
+    });
+}
+
+#[test]
+fn wakers_of_parks_that_panic_cost_no_job() {
+    in_a_minute(|| {
+        let (pool, alarm) = loud_pool(2);
+        for round in 0..300 {
+            let tasks = [1, 2, 3].map(|job| pool.spawn(move || job * round));
+            assert_eq!(tasks.map(done), [round, 2 * round, 3 * round]);
+            wait_for(|| alarm.asleep.load(SeqCst) == 2);
+        }
+    });
+}
+
+#[test]
+fn a_waker_of_a_park_that_panics_keeps_no_place() {
+    in_a_minute(|| {
+        let (pool, alarm) = loud_pool(2);
+        let same = pool.clone();
+        let blocks = pool.spawn(move || {
+            wait_for(|| alarm.asleep.load(SeqCst) == 1);
+            [(); 3].map(|()| pool::blocking(|| same.metrics().num_blocked))
+        });
+        assert_eq!(done(blocks), [1; 3]);
+        assert_eq!(pool.metrics().num_blocked, 0);
+        pool.shutdown(Shutdown::Drain).unwrap();
+    });
+}
+
+#[test]
+fn a_park_that_panics_whenever_it_looks_for_events_starves_no_job() {
+    struct Sleeper(ThreadPark);
+    impl Park for Sleeper {
+        fn park(&mut self, timeout: Option<Duration>) {
+            assert_ne!(timeout, Some(Duration::ZERO), "expected: a park panics");
+            self.0.park(timeout);
+        }
+        fn unparker(&self) -> Waker {
+            self.0.unparker()
+        }
+    }
+    keep_quiet(&["expected"]);
+    let make = |_| Sleeper(ThreadPark::new());
+    let pool = ThreadPool::builder().num_threads(1).parker(make).build().unwrap();
+    let same = pool.clone();
+    let spawns = move || [(); 200].map(|()| same.spawn(|| 7));
+    assert_eq!(done(pool.spawn(spawns)).map(done), [7; 200]);
+    assert!(pool.metrics().panic_count > 1);
+    in_a_minute(move || pool.shutdown(Shutdown::Drain).unwrap());
 }

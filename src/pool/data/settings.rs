@@ -1,7 +1,7 @@
 //! The settings of a pool, which [`Builder`](crate::pool::Builder) collects.
 
 use crate::executor::PanicHandler;
-use crate::idle::{Park, ThreadPark};
+use crate::idle::Park;
 use crate::sync::Unwatched;
 use crate::task::Flow;
 use alloc::boxed::Box;
@@ -57,13 +57,6 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn has_own_park(&self) -> bool {
         self.make_park.is_some()
-    }
-
-    pub(crate) fn park(&self, index: usize) -> Box<dyn Park> {
-        match &self.make_park {
-            Some(make) => make(index),
-            None => Box::new(ThreadPark::new()),
-        }
     }
 }
 

@@ -220,8 +220,10 @@ impl Builder {
     /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. If `make`
     /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
     /// default park. If the park itself panics, the pool reports that panic in the same way, and
-    /// the worker goes on with the park. A park may run jobs by [`yield_now`](crate::pool::yield_now).
-    /// If it runs a job in another way, [`wait_idle`](ThreadPool::wait_idle) does not wait for it.
+    /// the worker goes on with the park. If a waker of the park panics, the pool reports that panic
+    /// on the thread that wakes the worker, and that thread goes on. A park may run jobs by
+    /// [`yield_now`](crate::pool::yield_now). If it runs a job in another way,
+    /// [`wait_idle`](ThreadPool::wait_idle) does not wait for it.
     ///
     /// # Examples
     ///

@@ -11,7 +11,8 @@ use crate::pool::data::registry::Seat;
 use crate::pool::frames::frame::is_of_worker;
 use crate::pool::{CALLED, GONE};
 use crate::sync::clock::{self, Instant};
-use crate::sync::{Arc, Relaxed, Unwatched, thread};
+use crate::sync::thread::{self, Finally};
+use crate::sync::{Arc, Relaxed, Unwatched};
 use crate::task::{CancelToken, CancelledBy, Job, current};
 use core::future::Future;
 use core::iter;
@@ -249,8 +250,8 @@ impl Pool {
     /// destructor gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(PRESENT, Relaxed);
+        let _gone = Finally(|| self.go()); // the barrier of `discard` may panic
         current::as_stranger(self.id, f);
-        self.go();
     }
 
     /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker

@@ -3,6 +3,7 @@
 
 pub(crate) mod crew;
 pub(crate) mod local;
+mod own_park;
 pub(crate) mod search;
 pub(crate) mod waits;
 
@@ -32,7 +33,7 @@ impl Local {
     pub(crate) fn live(vacancy: Vacancy) {
         let local = Local::new(vacancy);
         let settings = &local.shared.settings;
-        match thread::catch(|| settings.park(local.seat.index)) {
+        match thread::catch(|| own_park::make(&local.shared, local.seat.index)) {
             Ok(park) => drop(local.park.replace(park)),
             Err(payload) => local.shared.report(payload),
         }

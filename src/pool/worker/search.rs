@@ -7,7 +7,7 @@ use crate::pool::data::pool::SURPLUS;
 use crate::pool::data::registry::Seat;
 use crate::steal::Steal;
 use crate::sync::spin::{Vigil, relax};
-use crate::sync::{Arc, Relaxed};
+use crate::sync::{Arc, Relaxed, thread};
 use crate::task::{AnyTask, ExecutorId, Job, Own};
 use alloc::vec::Vec;
 use core::task::Waker;
@@ -110,7 +110,10 @@ impl Local {
     #[cold]
     fn drive_park(&self) {
         if self.shared.settings.has_own_park() {
-            self.park.borrow_mut().park(Some(Duration::ZERO));
+            // Caught here: the caller has not looked around yet. If it was left before that, its
+            // next turn would begin here again.
+            let parked = thread::catch(|| self.park.borrow_mut().park(Some(Duration::ZERO)));
+            parked.unwrap_or_else(|payload| self.shared.report(payload));
         }
     }
 

@@ -1,0 +1,112 @@
+//! The system denies threads the barriers that they need before they sleep.
+
+use crate::common::waiting::in_a_minute;
+use filch::ThreadPool;
+use filch::executor::Shutdown;
+use filch::idle::EventCount;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+/// From now on `membarrier(2)` fails on this thread. Returns whether it does.
+fn deny_barriers() -> bool {
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        // The number of the call; the next step but one if it is another.
+        step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0, 0),
+        step(
+            (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+            0,
+            1,
+            libc::SYS_membarrier as u32,
+        ),
+        step(
+            (libc::BPF_RET | libc::BPF_K) as u16,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+        ),
+        step((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: no memory is passed.
+    let is_bound = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
+    // SAFETY: the kernel copies the filter during the call.
+    is_bound
+        && unsafe {
+            libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter)
+        } == 0
+}
+
+#[test]
+fn a_prepare_that_is_denied_its_barrier_gives_its_place_back() {
+    thread::spawn(|| {
+        let events = EventCount::asymmetric();
+        if !deny_barriers() {
+            return println!("skipped: no filter for system calls here");
+        }
+        match catch_unwind(|| drop(events.prepare())) {
+            Err(_) => {
+                let shown = format!("{events:?}");
+                assert!(
+                    shown.contains("preparing: 0"),
+                    "a thread counts that is not there: {shown}"
+                );
+            }
+            Ok(()) => println!("skipped: no barriers of this kind here"),
+        }
+    })
+    .join()
+    .unwrap();
+}
+
+#[test]
+fn a_cancel_that_is_denied_its_barrier_leaves_the_pool_to_the_next() {
+    let pool = ThreadPool::new(1).unwrap();
+    pool.spawn(|| ()).join().unwrap();
+    let same = pool.clone();
+    let cancels = move || catch_unwind(AssertUnwindSafe(|| same.shutdown(Shutdown::Cancel)));
+    let ends = thread::spawn(move || !deny_barriers() || cancels().is_ok());
+    if ends.join().unwrap() {
+        println!("skipped: no barriers of this kind here, or no filter for system calls");
+    }
+    in_a_minute(move || pool.shutdown(Shutdown::Cancel).unwrap());
+}
+
+/// The owner of a `join` is denied the barrier of its wait, while another thread runs the other
+/// half. That half would be on a frame that has gone.
+#[test]
+fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
+    if std::env::var_os("FILCH_DENIED").is_some() {
+        let pool = ThreadPool::new(2).unwrap();
+        let same = pool.clone();
+        let joins = move || {
+            let begun = AtomicBool::new(false);
+            let first = || {
+                while !begun.load(SeqCst) {
+                    thread::yield_now();
+                }
+            };
+            let other = || {
+                begun.store(true, SeqCst);
+                thread::sleep(Duration::from_secs(2));
+            };
+            if deny_barriers() {
+                same.join(first, other);
+            }
+        };
+        if pool.spawn(joins).join().is_ok() {
+            println!("skipped: no barriers of this kind here, or no filter for system calls");
+        }
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "denied::a_panic_that_would_leave_a_join_behind_ends_the_process"]);
+    let output = child.arg("--nocapture").env("FILCH_DENIED", "1").output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let is_aborted = output.status.code().is_none() && err.contains("a wait cannot be left");
+    assert!(is_aborted || out.contains("skipped"), "{out}\n{err}");
+}
