@@ -221,8 +221,8 @@ fn may_end_here(limited: &Limited) -> bool {
     waits_for_place(limited) || limited.0.drops_here(None)
 }
 
-/// Returns whether only a lack of stack keeps this thread from running the task, now or as soon as
-/// a place is free, or from dropping it.
+/// Returns whether only a lack of stack keeps this thread from dropping or running the task. The
+/// task may need a place first.
 pub(super) fn is_too_deep(task: &AnyTask) -> bool {
     depth::is_exhausted()
         && (current::may_run(task.home()) || task.limited().is_some_and(may_end_here))

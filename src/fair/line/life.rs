@@ -29,8 +29,8 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// queue accepts no task from outside. A *cancelled* queue drops its queued tasks, but a server
 /// that has taken a task already may still begin it. A *paused* queue is not served. A *lease* is a
 /// thread's right to run tasks of the queue. A queue is *over* when it is closed and has no handle,
-/// no lease and no task. The end of a queue is *told* to the listeners of its token once, when the
-/// queue is closed and has neither a lease nor a task, or is cancelled.
+/// no lease and no task. A queue has *ended* when it is closed and has no lease and no task, or is
+/// cancelled. Its end is *told* once, to the listeners of its token.
 ///
 /// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
 /// task from outside is accepted only while the queue is open. A server's lease begins only below

@@ -315,8 +315,8 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed: the last thread to go takes the lock of `End` after it has set the bit, and this
-        // call takes the lock before it reads.
+        // Relaxed: this call has taken the lock of `End` before it reads the bit. The last thread to
+        // go takes that lock after it has set the bit.
         self.end.token(|| self.present.load(Relaxed) & ENDED != 0, || None)
     }
 

@@ -267,8 +267,8 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Moves a job to the injector or the shelf: a job that a worker leaves behind, or one that an
-    /// outside thread spawns into a worker's scope. Returns the job if the pool is closed, since the
+    /// Moves a job to the injector or the shelf. Either a worker leaves the job behind, or an outside
+    /// thread spawns it into a worker's scope. Returns the job if the pool is closed, since the
     /// other workers might have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
