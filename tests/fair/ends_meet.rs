@@ -419,7 +419,7 @@ fn a_destructor_does_not_wait_for_a_future_that_its_thread_drops() {
     assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
 }
 
-/// The lower queue drops the ticket of the upper scheduler, or is about to.
+/// The lower queue drops the ticket of the upper scheduler, or is about to. Then the wait is refused.
 #[test]
 fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
     for is_of_upper in [true, false] {
@@ -429,11 +429,14 @@ fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
         let upper = above.queue("upper").build().unwrap();
         let (gives, handle) = mpsc::channel::<JoinHandle<()>>();
         let (sends, sent) = mpsc::channel();
-        let joins = move || sends.send(handle.recv().unwrap().join().is_err()).unwrap();
+        let joins = move || {
+            let error = handle.recv().unwrap().join().unwrap_err();
+            sends.send((error.is_cancelled(), error.is_deadlock())).unwrap();
+        };
         let _first = spawn_at_drop(if is_of_upper { &upper } else { &lower }, joins);
         gives.send(upper.spawn(|| ())).unwrap();
         thread::spawn(move || lower.cancel());
-        assert_eq!(sent.recv_timeout(MINUTE), Ok(true), "{is_of_upper}");
+        assert_eq!(sent.recv_timeout(MINUTE), Ok((is_of_upper, !is_of_upper)));
     }
 }
 
