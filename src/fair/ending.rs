@@ -10,7 +10,6 @@ use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
-use crate::task::CancelToken;
 use alloc::vec::Vec;
 use core::future::Future;
 use core::time::Duration;
@@ -284,7 +283,7 @@ impl FairScheduler {
             lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
         // A listener may wait for the scheduler, and so for a task that waits for another token. So
         // all tokens are marked before the first listener is told.
-        let marked: Vec<_> = tokens.iter().filter_map(CancelToken::mark).collect();
+        let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());
         }

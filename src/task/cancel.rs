@@ -224,8 +224,8 @@ impl CancelToken {
 
     /// Marks the token and all its descendants as cancelled. The caller tells their listeners, by
     /// [`Marked::tell`]. Returns `None` if the token was cancelled already.
-    pub(crate) fn mark(&self) -> Option<Marked> {
-        self.0.shared.mark(None)
+    pub(crate) fn mark(&self, reason: Option<Text>) -> Option<Marked> {
+        self.0.shared.mark(reason)
     }
 
     pub(crate) fn check(&self) -> Result<(), JoinError> {

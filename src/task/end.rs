@@ -1,6 +1,6 @@
 //! Tokens that are cancelled when an executor has ended.
 
-use super::cancel::CancelToken;
+use super::cancel::{CancelToken, Marked};
 use crate::sync::lock::Mutex;
 use crate::sync::{Text, thread};
 
@@ -25,7 +25,7 @@ impl End {
         let has_ended = has_ended();
         drop(end);
         if has_ended {
-            cancel(&token, reason());
+            token.mark(reason()).into_iter().for_each(Marked::tell);
         }
         token
     }
@@ -33,19 +33,17 @@ impl End {
     /// Cancels the token, if there is one. An error is the payload of a user's listener that
     /// panicked.
     pub(crate) fn tell(&self, reason: Option<Text>) -> Result<(), thread::Payload> {
-        let end = self.0.lock().take();
-        end.map_or(Ok(()), |token| thread::catch(|| cancel(&token, reason)))
+        self.mark(reason).map_or(Ok(()), |marked| thread::catch(|| marked.tell()))
+    }
+
+    /// Marks the token as cancelled, if there is one. The caller tells its listeners.
+    pub(crate) fn mark(&self, reason: Option<Text>) -> Option<Marked> {
+        let end = self.0.lock().take()?;
+        end.mark(reason)
     }
 
     /// Forgets the token. The next request creates a new token without listeners.
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }
-}
-
-fn cancel(token: &CancelToken, reason: Option<Text>) {
-    match reason {
-        Some(reason) => token.cancel_with(reason),
-        None => token.cancel(),
-    };
 }

@@ -534,3 +534,49 @@ fn a_wake_after_the_end_of_its_queue_does_not_count_in_the_next() {
     }
     assert_eq!(b.metrics().pending, 1);
 }
+
+/// An executor whose end is the cancellation of a token.
+struct Ends(ThreadPool, CancelToken);
+
+impl Executor for Ends {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.1.clone())
+    }
+}
+
+/// A listener of one token waits for a task, and this task for the other token.
+#[test]
+fn the_end_of_the_executor_marks_the_ends_of_all_queues_first() {
+    in_a_minute(|| {
+        let ends = CancelToken::new();
+        let fair = FairScheduler::over(Ends(ThreadPool::new(2).unwrap(), ends.clone()));
+        let queues = ["a", "b"].map(|name| fair.queue(name).build().unwrap());
+        let tokens = queues.each_ref().map(|it| it.end().unwrap());
+        let (begins, begun) = mpsc::channel();
+        let tasks = [0, 1].map(|index| {
+            let (begins, other) = (begins.clone(), tokens[1 - index].clone());
+            queues[index].spawn(move || {
+                begins.send(()).unwrap();
+                wait_for(|| other.is_cancelled());
+            })
+        });
+        (0..2).for_each(|_| begun.recv_timeout(MINUTE).unwrap());
+        let elsewhere = over_a_pool().queue("paused").paused().build().unwrap();
+        for token in &tokens {
+            let same = fair.clone();
+            let waits = AtDrop(move || _ = same.wait_idle());
+            let task = elsewhere.task().token(token).spawn(move || drop(waits));
+            drop(task);
+        }
+        ends.cancel();
+        tasks.into_iter().for_each(done);
+    });
+}

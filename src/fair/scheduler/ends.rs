@@ -259,5 +259,10 @@ fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     LOOK.fence();
     cancel_all(scheduler);
-    scheduler.queues.table.iter().for_each(|line| tell_end(scheduler, line));
+    // A listener may wait for a task that waits for another queue's token. So all are marked first.
+    let lines = scheduler.queues.table.iter();
+    let marked = lines.filter_map(|line| line.end.mark(reason_of(scheduler, line)));
+    for marked in marked.collect::<Vec<_>>() {
+        scheduler.below.panics.take(|| marked.tell());
+    }
 }
