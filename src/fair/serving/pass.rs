@@ -98,14 +98,12 @@ impl Gate for Pass {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
         let has_ended = || line.life.look().is_cancelled() || scheduler.below.is_ended();
         // `is_dropper` looks at all frames of this thread, so it comes last.
-        if !is_cancelling(scheduler) && !(has_ended() && scheduler.below.is_dropper()) {
-            return false;
-        }
-        if let Some(task) = task {
+        let is_so = is_cancelling(scheduler) || has_ended() && scheduler.below.is_dropper();
+        if let Some(task) = task.filter(|_| is_so) {
             let cause = cause_to_drop(scheduler, line).unwrap_or_else(|| scheduler.below.cause());
             scheduler.below.panics.take(|| task.cancel(cause));
         }
-        true
+        is_so
     }
 
     fn has_left_job(&self) {
