@@ -121,20 +121,20 @@ fn who_finds_a_queue_idle_sees_its_tasks() {
 #[test]
 fn who_closes_an_idle_queue_sees_its_tasks() {
     model("who_closes_an_idle_queue_sees_its_tasks", Exhaustive, || {
-        let (life, trace) = (Arc::new(Life::nothing()), Trace::new());
+        let (life, traces) = (Arc::new(Life::nothing()), [Trace::new(), Trace::new()]);
         life.open(false);
-        life.accept(1, || false).unwrap();
-        let thread = {
-            let (life, trace) = (life.clone(), trace.clone());
+        (0..2).for_each(|_| life.accept(2, || false).unwrap());
+        let threads = traces.clone().map(|trace| {
+            let life = life.clone();
             spawn(move || {
                 trace.leave();
                 life.end_tasks(1);
             })
-        };
+        });
         if life.close().is_idle() {
-            assert_eq!(trace.runs(), 1);
+            assert_eq!(traces.each_ref().map(Trace::runs), [1, 1]);
         }
-        thread.join().unwrap();
+        threads.into_iter().for_each(|it| it.join().unwrap());
     });
 }
 

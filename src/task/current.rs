@@ -341,9 +341,10 @@ pub(super) fn is_in(state: &State) -> bool {
 /// Returns whether this thread runs a task of this queue, or a job for which the task waits. A
 /// stranger inside the task is no part of it.
 pub(crate) fn is_part_of(queue: Option<ExecutorId>) -> bool {
-    // The stop flag tells a server's task from one that was refused, and then run by hand.
-    let is_its = |it: Frame| it.home == queue && !it.stop.is_null();
-    queue.is_some() && frames().take_while(|it| !it.is_stranger).any(is_its)
+    // The stop flag is a server's. A task that was refused and is run by hand has no server.
+    let is_servers = |it: Frame| it.home == queue && !it.stop.is_null();
+    let is_its = frames().take_while(|it| !it.is_stranger).any(|it| it.home == queue);
+    queue.is_some() && is_its && any(is_servers)
 }
 
 pub(super) fn runs(state: &State) -> bool {

@@ -255,8 +255,9 @@ impl Group {
             Bed::with(|park| {
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
-                // A future that needs this thread's place might have joined since the last look.
-                if self.is_done() || self.has_next_here() || self.is_hopeless() {
+                // A future that needs this thread's place might have joined since the last look. In
+                // that look, waits of the user's executors may lose a wake-up. So it comes first.
+                if self.is_hopeless() || self.is_done() || self.has_next_here() {
                     prepared.cancel();
                 } else {
                     prepared.commit_in(park, None);

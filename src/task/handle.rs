@@ -132,7 +132,7 @@ impl<T> JoinHandle<T> {
                 if here != Here::NoPlace {
                     Bed::hesitate(|| self.is_finished());
                 }
-                self.wait_for_place(gates)?;
+                self.wait_for_place(gates, here)?;
             }
             let is_done = self.is_finished() || self.sleep(None);
             debug_assert!(is_done);
@@ -259,7 +259,7 @@ impl<T> JoinHandle<T> {
     /// thread has claimed the task. Returns an error once no thread is left to poll a future: the
     /// queue's limit may have been lowered.
     #[cold]
-    fn wait_for_place(&mut self, gates: Vec<Limited>) -> Result<(), JoinError> {
+    fn wait_for_place(&mut self, gates: Vec<Limited>, mut here: Here) -> Result<(), JoinError> {
         Bed::with(|park| {
             let watch = |gate| Watched::new(gate, park.unparker());
             let _watched: Vec<Watched> = gates.into_iter().map(watch).collect();
@@ -267,12 +267,13 @@ impl<T> JoinHandle<T> {
                 return Ok(());
             }
             while !self.core().state.is_done() {
-                let is_claimed = self.any().is_claimed();
-                let here = if is_claimed { Here::NotOurs } else { self.any().run_here() };
-                // The limit may have been lowered.
+                // The limit may have been lowered. This asks the user's executors, in whose waits a
+                // wake-up may be lost. So `run_here` comes last.
                 if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }
+                let is_claimed = self.any().is_claimed();
+                here = if is_claimed { Here::NotOurs } else { self.any().run_here() };
                 if here != Here::Settled {
                     park.park(None);
                 }

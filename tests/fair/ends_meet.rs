@@ -2,11 +2,9 @@
 //! and a slow destructor, the end of a lease and a close, a place and a canceller.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
-use filch::executor::{
-    Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, WouldDeadlock, spawn_future,
-};
+use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
 use filch::fair::{Clock, FairScheduler, Pick, Policy, Queue, Ready, Service, WorkQueue};
-use filch::task::{Cancel, CancelToken, JoinError, JoinHandle, TaskGroup};
+use filch::task::{Cancel, CancelToken, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::future::{pending, poll_fn};
 use std::num::NonZeroUsize;
@@ -16,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn over_a_pool() -> FairScheduler {
+pub(crate) fn over_a_pool() -> FairScheduler {
     FairScheduler::over(ThreadPool::new(1).unwrap())
 }
 
@@ -346,100 +344,6 @@ fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
     });
 }
 
-/// Runs a closure when it is dropped.
-struct AtDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for AtDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
-/// Spawns a task that is dropped unrun, and then does this.
-fn spawn_at_drop(queue: &Queue, act: impl FnMut() + Send + 'static) -> JoinHandle<()> {
-    let last = AtDrop(act);
-    queue.spawn(move || drop(last))
-}
-
-/// No other thread comes to the queued task before the destructor has returned.
-#[test]
-fn a_destructor_joins_a_task_that_the_same_cancellation_drops() {
-    for how in 0..4 {
-        let pool = ThreadPool::new(1).unwrap();
-        let fair = FairScheduler::over(pool.clone());
-        let queue = fair.queue("q").paused().build().unwrap();
-        let (gives, handle) = mpsc::channel::<JoinHandle<()>>();
-        let (sends, sent) = mpsc::channel();
-        let group = Arc::new(TaskGroup::new());
-        let of_group = Arc::clone(&group);
-        let first = spawn_at_drop(&queue, move || {
-            let joined = handle.recv().unwrap().join().unwrap_err().is_cancelled();
-            let waited = of_group.wait().unwrap_err().is_cancelled();
-            sends.send((joined, waited)).unwrap();
-        });
-        gives.send(queue.spawn(|| ())).unwrap();
-        queue.task().group(&group).spawn_detached(|| ()).unwrap();
-        thread::spawn(move || match how {
-            0 => _ = queue.cancel(),
-            1 => _ = queue.token().cancel(),
-            2 => fair.shutdown(Shutdown::Cancel).unwrap(),
-            _ => pool.shutdown(Shutdown::Cancel).unwrap(),
-        });
-        assert_eq!(sent.recv_timeout(MINUTE), Ok((true, true)), "by {how}");
-        assert!(ended(first).unwrap_err().is_cancelled());
-    }
-}
-
-/// The scheduler's ticket is one of the tasks that this thread drops.
-#[test]
-fn a_destructor_does_not_wait_for_a_scheduler_over_its_queue() {
-    let fair = over_a_pool();
-    let queue = fair.queue("q").paused().build().unwrap();
-    let above = FairScheduler::over(queue.clone());
-    let upper = above.queue("upper").build().unwrap();
-    let (same, (sends, sent)) = (upper.clone(), mpsc::channel());
-    let _first =
-        spawn_at_drop(&queue, move || sends.send((same.wait_idle(), above.wait_idle())).unwrap());
-    let task = upper.spawn(|| ());
-    thread::spawn(move || queue.cancel());
-    let would = Err(WouldDeadlock);
-    assert_eq!(sent.recv_timeout(MINUTE), Ok((would, would)));
-    assert!(ended(task).unwrap_err().is_cancelled());
-}
-
-/// The group does not list its futures, so the wait is refused.
-#[test]
-fn a_destructor_does_not_wait_for_a_future_that_its_thread_drops() {
-    let queue = over_a_pool().queue("q").paused().build().unwrap();
-    let group = Arc::new(TaskGroup::new());
-    let (same, (sends, sent)) = (Arc::clone(&group), mpsc::channel());
-    let _first = spawn_at_drop(&queue, move || sends.send(same.wait().is_err()).unwrap());
-    let _future = queue.task().group(&group).spawn_future(pending::<()>());
-    thread::spawn(move || queue.cancel());
-    assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
-}
-
-/// The lower queue drops the ticket of the upper scheduler, or is about to. Then the wait is refused.
-#[test]
-fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
-    for is_of_upper in [true, false] {
-        let fair = over_a_pool();
-        let lower = fair.queue("lower").paused().build().unwrap();
-        let above = FairScheduler::over(lower.clone());
-        let upper = above.queue("upper").build().unwrap();
-        let (gives, handle) = mpsc::channel::<JoinHandle<()>>();
-        let (sends, sent) = mpsc::channel();
-        let joins = move || {
-            let error = handle.recv().unwrap().join().unwrap_err();
-            sends.send((error.is_cancelled(), error.is_deadlock())).unwrap();
-        };
-        let _first = spawn_at_drop(if is_of_upper { &upper } else { &lower }, joins);
-        gives.send(upper.spawn(|| ())).unwrap();
-        thread::spawn(move || lower.cancel());
-        assert_eq!(sent.recv_timeout(MINUTE), Ok((is_of_upper, !is_of_upper)));
-    }
-}
-
 /// It has the queue's id, but no lease, so the queue's end may have been told.
 #[test]
 fn a_refused_task_that_is_run_by_hand_is_none_of_the_queue() {
@@ -450,30 +354,6 @@ fn a_refused_task_that_is_run_by_hand_is_none_of_the_queue() {
     let inner = move || assert!(same.spawn_detached(|| ()).is_err(), "it is closed");
     queue.task().group(&group).spawn_detached(inner).unwrap_err().item.run();
     group.wait().unwrap();
-}
-
-#[test]
-fn a_chain_of_destructors_that_join_ends() {
-    let queue = over_a_pool().queue("q").paused().build().unwrap();
-    let (sends, sent) = mpsc::channel();
-    let mut next = queue.spawn(|| ());
-    let mut gives = Vec::new();
-    for _ in 0..20_000 {
-        let (give, given) = mpsc::channel::<JoinHandle<()>>();
-        let sends = sends.clone();
-        let joins = move || sends.send(given.recv().unwrap().join().unwrap_err()).unwrap();
-        gives.push((give, spawn_at_drop(&queue, joins)));
-    }
-    // The oldest joins the next, and so on: the queue drops the oldest first.
-    while let Some((give, task)) = gives.pop() {
-        give.send(next).unwrap();
-        next = task;
-    }
-    drop(sends);
-    thread::spawn(move || queue.cancel());
-    let errors: Vec<_> = sent.iter().collect();
-    assert_eq!(errors.len(), 20_000);
-    assert!(errors.iter().any(JoinError::is_deadlock), "the stack was not left half empty");
 }
 
 /// A clock whose next reading acts.
@@ -533,50 +413,4 @@ fn a_wake_after_the_end_of_its_queue_does_not_count_in_the_next() {
         assert_eq!(b.spawn(|| ()).cancel(), Cancel::Dequeued);
     }
     assert_eq!(b.metrics().pending, 1);
-}
-
-/// An executor whose end is the cancellation of a token.
-struct Ends(ThreadPool, CancelToken);
-
-impl Executor for Ends {
-    fn execute(&self, job: Job) -> Result<(), Rejected> {
-        self.0.execute(job)
-    }
-
-    fn parallelism(&self) -> NonZeroUsize {
-        self.0.parallelism()
-    }
-
-    fn end(&self) -> Option<CancelToken> {
-        Some(self.1.clone())
-    }
-}
-
-/// A listener of one token waits for a task, and this task for the other token.
-#[test]
-fn the_end_of_the_executor_marks_the_ends_of_all_queues_first() {
-    in_a_minute(|| {
-        let ends = CancelToken::new();
-        let fair = FairScheduler::over(Ends(ThreadPool::new(2).unwrap(), ends.clone()));
-        let queues = ["a", "b"].map(|name| fair.queue(name).build().unwrap());
-        let tokens = queues.each_ref().map(|it| it.end().unwrap());
-        let (begins, begun) = mpsc::channel();
-        let tasks = [0, 1].map(|index| {
-            let (begins, other) = (begins.clone(), tokens[1 - index].clone());
-            queues[index].spawn(move || {
-                begins.send(()).unwrap();
-                wait_for(|| other.is_cancelled());
-            })
-        });
-        (0..2).for_each(|_| begun.recv_timeout(MINUTE).unwrap());
-        let elsewhere = over_a_pool().queue("paused").paused().build().unwrap();
-        for token in &tokens {
-            let same = fair.clone();
-            let waits = AtDrop(move || _ = same.wait_idle());
-            let task = elsewhere.task().token(token).spawn(move || drop(waits));
-            drop(task);
-        }
-        ends.cancel();
-        tasks.into_iter().for_each(done);
-    });
 }

@@ -9,6 +9,7 @@ mod common;
 mod counts;
 mod current_queue;
 mod cut_short;
+mod destructors;
 mod ends_meet;
 mod fairness;
 mod foreign_jobs;

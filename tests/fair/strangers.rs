@@ -366,3 +366,19 @@ fn a_wait_for_a_group_asks_no_executor_under_its_lock() {
         assert_eq!(done(future), 7);
     });
 }
+
+/// It runs in the place of the task around the stranger, whose lease keeps the queue from its end.
+#[test]
+fn a_task_that_a_stranger_joins_inside_its_queue_may_spawn() {
+    let pool = ThreadPool::new(1).unwrap();
+    let fair = FairScheduler::over(pool.clone());
+    let queue = fair.queue("tenant").max_parallel(1).build().unwrap();
+    let ((gives, given), own) = (mpsc::channel(), queue.clone());
+    let first = move || {
+        let same = own.clone();
+        gives.send(own.spawn(move || same.try_spawn(|| 7).is_ok())).unwrap();
+        own.close();
+    };
+    let joins = move || given.recv().unwrap().join().unwrap();
+    assert!(amid_a_task(&pool, &queue, first, joins), "it is a running task of the queue");
+}

@@ -81,9 +81,13 @@ impl Flight {
     }
 
     /// Keeps the first job of a future that waits for a permit. Returns the job if the future has
-    /// got a permit meanwhile, or does not begin.
-    pub(crate) fn keep(&self, number: u64, job: Job) -> Kept {
+    /// got a permit meanwhile, or does not begin. It does not begin if its queue, that of `term`, is
+    /// over.
+    pub(crate) fn keep(&self, term: u64, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
+        if term != permits.term {
+            return Kept::Ends(job, None);
+        }
         if permits.early.remove(&number) {
             return Kept::Begins(job);
         }

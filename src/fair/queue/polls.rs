@@ -109,7 +109,7 @@ impl Polling for Polls {
     fn begin(&self, number: u64, job: Job) -> Result<(), (Job, Reason)> {
         let kept = match number {
             FREE | AT_ONCE => Kept::Begins(job),
-            _ => self.line().flight.keep(number, job),
+            _ => self.line().flight.keep(self.term, number, job),
         };
         match kept {
             Kept::Begins(job) => return self.submit(job, false),
