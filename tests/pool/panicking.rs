@@ -187,6 +187,43 @@ fn wakers_of_parks_that_panic_cost_no_job() {
     });
 }
 
+/// A waker panics once, and wakes nobody. The other worker sleeps, and takes the job.
+#[test]
+fn a_waker_that_wakes_nobody_keeps_no_job_from_the_others() {
+    struct Broken(ThreadPark, Arc<Alarm>);
+    impl Park for Broken {
+        fn park(&mut self, timeout: Option<Duration>) {
+            let sleeps = usize::from(timeout != Some(Duration::ZERO));
+            self.1.asleep.fetch_add(sleeps, SeqCst);
+            self.0.park(timeout);
+            self.1.asleep.fetch_sub(sleeps, SeqCst);
+        }
+        fn unparker(&self) -> Waker {
+            Arc::new(Silent(self.0.unparker(), Arc::clone(&self.1))).into()
+        }
+    }
+    struct Silent(Waker, Arc<Alarm>);
+    impl Wake for Silent {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.1.panics.swap(false, SeqCst), "expected: a waker panics");
+            self.0.wake_by_ref();
+        }
+    }
+    in_a_minute(|| {
+        keep_quiet(&["expected"]);
+        let alarm = Arc::new(Alarm::default());
+        let alarms = Arc::clone(&alarm);
+        let make = move |_| Broken(ThreadPark::new(), Arc::clone(&alarms));
+        let builder = ThreadPool::builder().num_threads(2).start(pool::Start::Eager);
+        let pool = builder.parker(make).build().unwrap();
+        wait_for(|| alarm.asleep.load(SeqCst) == 2);
+        sleep(Duration::from_millis(20));
+        alarm.panics.store(true, SeqCst);
+        assert_eq!(done(pool.spawn(|| 7)), 7);
+        std::mem::forget(pool); // one worker sleeps for ever
+    });
+}
+
 #[test]
 fn a_waker_of_a_park_that_panics_keeps_no_place() {
     in_a_minute(|| {
