@@ -111,6 +111,7 @@ impl Local {
         if self.shared.is_discarding() {
             self.offer_held();
             current::as_stranger(self.shared.id, || self.shared.drop_queued());
+            self.start_if_closing(); // a scope's job was hidden from a worker that left meanwhile
         }
     }
 

@@ -169,3 +169,22 @@ fn a_job_that_its_worker_moves_while_it_blocks_runs_though_the_pool_closes() {
         done(pool.spawn(move || pool::blocking(|| cancels_another(&same))));
     }
 }
+
+/// The pool accepts the job, and closes before the guest pushes it. The only worker leaves.
+#[test]
+fn a_job_that_a_guest_pushes_after_the_workers_have_left_runs() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(1).unwrap();
+        pool.spawn(|| ()).join().unwrap();
+        pool.take_part(|| {
+            let ((ran, runs), same) = (channel(), pool.clone());
+            let jobs = std::iter::once_with(move || {
+                same.shutdown_background(Shutdown::Drain);
+                wait_for(|| same.metrics().num_workers == 0);
+                move || ran.send(7).unwrap()
+            });
+            pool.spawn_batch(jobs).unwrap();
+            assert_eq!(runs.recv_timeout(MINUTE), Ok(7));
+        });
+    });
+}

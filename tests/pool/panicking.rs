@@ -9,10 +9,13 @@ use filch::executor::Shutdown;
 use filch::idle::{Park, ThreadPark};
 use filch::pool;
 use filch::task::TaskGroup;
+use std::iter::from_fn;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::task::{Wake, Waker};
+use std::thread::sleep;
 use std::time::Duration;
 
 #[test]
@@ -131,13 +134,19 @@ impl Wake for Bell {
 
 /// A pool whose workers all sleep, and whose wakers panic from now on.
 fn loud_pool(threads: usize) -> (ThreadPool, Arc<Alarm>) {
+    let (pool, alarm) = sleeping_pool(ThreadPool::builder(), threads);
+    alarm.panics.store(true, SeqCst);
+    (pool, alarm)
+}
+
+/// A pool whose workers all sleep.
+fn sleeping_pool(builder: pool::Builder, threads: usize) -> (ThreadPool, Arc<Alarm>) {
     keep_quiet(&["expected"]);
     let alarm = Arc::new(Alarm::default());
     let alarms = Arc::clone(&alarm);
-    let builder = ThreadPool::builder().num_threads(threads).start(pool::Start::Eager);
+    let builder = builder.num_threads(threads).start(pool::Start::Eager);
     let pool = builder.parker(move |_| Loud(ThreadPark::new(), Arc::clone(&alarms))).build();
     wait_for(|| alarm.asleep.load(SeqCst) == threads);
-    alarm.panics.store(true, SeqCst);
     (pool.unwrap(), alarm)
 }
 
@@ -178,6 +187,43 @@ fn wakers_of_parks_that_panic_cost_no_job() {
     });
 }
 
+/// A waker panics once, and wakes nobody. The other worker sleeps, and takes the job.
+#[test]
+fn a_waker_that_wakes_nobody_keeps_no_job_from_the_others() {
+    struct Broken(ThreadPark, Arc<Alarm>);
+    impl Park for Broken {
+        fn park(&mut self, timeout: Option<Duration>) {
+            let sleeps = usize::from(timeout != Some(Duration::ZERO));
+            self.1.asleep.fetch_add(sleeps, SeqCst);
+            self.0.park(timeout);
+            self.1.asleep.fetch_sub(sleeps, SeqCst);
+        }
+        fn unparker(&self) -> Waker {
+            Arc::new(Silent(self.0.unparker(), Arc::clone(&self.1))).into()
+        }
+    }
+    struct Silent(Waker, Arc<Alarm>);
+    impl Wake for Silent {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.1.panics.swap(false, SeqCst), "expected: a waker panics");
+            self.0.wake_by_ref();
+        }
+    }
+    in_a_minute(|| {
+        keep_quiet(&["expected"]);
+        let alarm = Arc::new(Alarm::default());
+        let alarms = Arc::clone(&alarm);
+        let make = move |_| Broken(ThreadPark::new(), Arc::clone(&alarms));
+        let builder = ThreadPool::builder().num_threads(2).start(pool::Start::Eager);
+        let pool = builder.parker(make).build().unwrap();
+        wait_for(|| alarm.asleep.load(SeqCst) == 2);
+        sleep(Duration::from_millis(20));
+        alarm.panics.store(true, SeqCst);
+        assert_eq!(done(pool.spawn(|| 7)), 7);
+        std::mem::forget(pool); // one worker sleeps for ever
+    });
+}
+
 #[test]
 fn a_waker_of_a_park_that_panics_keeps_no_place() {
     in_a_minute(|| {
@@ -191,6 +237,63 @@ fn a_waker_of_a_park_that_panics_keeps_no_place() {
         assert_eq!(pool.metrics().num_blocked, 0);
         pool.shutdown(Shutdown::Drain).unwrap();
     });
+}
+
+/// A worker that waits finds a job, and wakes another worker for the next: that waker panics.
+#[test]
+fn the_panic_handler_may_wait_on_a_worker_that_waits() {
+    in_a_minute(|| {
+        let other = ThreadPool::new(1).unwrap();
+        let calls = Arc::new([0, 0].map(AtomicUsize::new)); // begun, and ended without a panic
+        while calls[0].load(SeqCst) == 0 {
+            let (same, counts) = (other.clone(), Arc::clone(&calls));
+            let builder = ThreadPool::builder().panic_handler(move |_| {
+                if pool::worker_index().is_some() {
+                    counts[0].fetch_add(1, SeqCst);
+                    same.spawn(|| sleep(Duration::from_millis(5))).join().unwrap();
+                    counts[1].fetch_add(1, SeqCst);
+                }
+            });
+            let (pool, alarm) = sleeping_pool(builder, 3);
+            wake_one_for_two_jobs(&pool, &alarm);
+        }
+        assert_eq!(calls[0].load(SeqCst), calls[1].load(SeqCst), "each call has waited");
+    });
+}
+
+/// One worker waits, another queues two jobs and wakes the first, and the third sleeps.
+fn wake_one_for_two_jobs(pool: &ThreadPool, alarm: &Arc<Alarm>) {
+    let (is_over, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let ((tell, told), (go, gone)) = (channel::<Waker>(), channel::<Waker>());
+    let (same, panics, begins) = (pool.clone(), Arc::clone(alarm), Arc::clone(&begun));
+    let queues = pool.spawn(move || {
+        let waker = gone.recv().unwrap();
+        let begun = Arc::clone(&begins);
+        let jobs = (0..2).map(move |_| {
+            let begun = Arc::clone(&begun);
+            move || _ = begun.fetch_add(1, SeqCst)
+        });
+        let wakes = from_fn(move || {
+            panics.panics.store(true, SeqCst);
+            waker.wake_by_ref();
+            wait_for(|| begins.load(SeqCst) > 0);
+            panics.panics.store(false, SeqCst);
+            None
+        });
+        same.spawn_batch(jobs.chain(wakes)).unwrap();
+    });
+    let same = Arc::clone(&is_over);
+    let waits = pool.spawn(move || {
+        pool::run_until(|| same.load(SeqCst), |waker| tell.send(waker).unwrap());
+    });
+    let waker = told.recv().unwrap();
+    wait_for(|| alarm.asleep.load(SeqCst) == 1);
+    sleep(Duration::from_millis(20));
+    go.send(waker.clone()).unwrap();
+    done(queues);
+    is_over.store(true, SeqCst);
+    waker.wake();
+    done(waits);
 }
 
 #[test]

@@ -194,7 +194,7 @@ impl Idle {
             job.or_else(|| (is_some || goes_aside).then_some(Waited::Aside))
         };
         let (mut search, mut has_slept) = (self.searchers.search(), false);
-        let _back = counts.then(|| {
+        let back = counts.then(|| {
             self.step_aside();
             Finally(|| self.step_back()) // the barrier below may panic
         });
@@ -202,11 +202,13 @@ impl Idle {
             // A first look before `enter`, which can cost a system call. Often this look already
             // finds something.
             if let Some(waited) = look(has_slept) {
+                drop(back);
                 break (waited, search);
             }
             let _doze = self.dozers.enter();
             let resting = search.prepare();
             if let Some(waited) = look(has_slept) {
+                drop(back); // `cancel` and `found` can call the panic handler, which can wait, too
                 break (waited, resting.cancel());
             }
             (search, _) = resting.commit_in(park, timeout);

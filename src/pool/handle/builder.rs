@@ -221,7 +221,9 @@ impl Builder {
     /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
     /// default park. If the park itself panics, the pool reports that panic in the same way, and
     /// the worker goes on with the park. If a waker of the park panics, the pool reports that panic
-    /// on the thread that wakes the worker, and that thread goes on. A park may run jobs by
+    /// on the thread that wakes the worker, and that thread goes on. If the waker has not unparked
+    /// the worker by then, another worker gets the job. The worker itself can then sleep for ever,
+    /// and so can a thread that waits for the pool's end. A park may run jobs by
     /// [`yield_now`](crate::pool::yield_now). If it runs a job in another way,
     /// [`wait_idle`](ThreadPool::wait_idle) does not wait for it.
     ///

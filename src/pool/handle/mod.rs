@@ -184,12 +184,15 @@ impl ThreadPool {
         I: IntoIterator<Item = F>,
     {
         let (shared, count) = (self.shared(), Cell::new(0));
-        // Notifies even if the iterator panics, because the jobs that it has returned are queued by
-        // then.
+        // Also if the iterator panics: the jobs that it has returned are queued by then.
         let _notify = Finally(|| {
             shared.idle.searchers.notify_many(count.get());
             shared.notify_if_discarding();
-            Local::of(shared).into_iter().for_each(Local::start_if_closing);
+            // While the iterator ran, the workers of a closing pool might have left a guest alone.
+            let may_be_alone = |it: &Local| it.has_stepped_aside.get() || it.seat.is_guest;
+            if Local::of(shared).is_some_and(may_be_alone) {
+                Pool::start_if_closing(shared);
+            }
         });
         let context = shared.settings.context.as_ref();
         let jobs = closures.into_iter().map(|f| {

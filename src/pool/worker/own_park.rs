@@ -2,9 +2,12 @@
 
 use crate::idle::{Park, ThreadPark};
 use crate::pool::data::pool::Pool;
+use crate::sync::thread::{Finally, per_thread};
 use crate::sync::{Arc, Unwatched, thread};
 use alloc::boxed::Box;
 use alloc::task::Wake;
+use core::cell::Cell;
+use core::ptr;
 use core::task::Waker;
 use core::time::Duration;
 
@@ -37,7 +40,7 @@ impl Park for OwnPark {
     }
 }
 
-/// A waker of the user's. If waking panics, the pool reports the panic.
+/// A waker of the user's. If waking panics, the pool notifies another worker, and reports the panic.
 #[derive(Clone)]
 struct OwnBell {
     waker: Waker,
@@ -48,7 +51,50 @@ impl Wake for OwnBell {
     fn wake(self: Unwatched<Self>) {
         let OwnBell { waker, pool } = Unwatched::unwrap_or_clone(self);
         if let Err(payload) = thread::catch(|| waker.wake()) {
+            pass_on(&pool);
+            // The panic handler can itself notify, and wait for what it has notified of.
+            let outer = passing(NONE);
             pool.report(payload);
+            passing(outer);
+        }
+    }
+}
+
+per_thread! {
+    /// The pool whose workers this thread notifies in `pass_on`, and whether another waker has
+    /// panicked meanwhile.
+    static PASSING: Cell<Passing> = Cell::new(NONE);
+}
+
+type Passing = (*const Pool, bool);
+
+const NONE: Passing = (ptr::null(), false);
+
+/// Sets `PASSING`, and returns the value before. It stays `NONE` if the thread-local storage is
+/// gone.
+fn passing(now: Passing) -> Passing {
+    PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
+}
+
+/// Notifies another worker. The worker whose waker has panicked is off the list of sleepers, and
+/// perhaps sleeps on.
+///
+/// This is a loop and no recursion, because a worker that has awoken can be back on the list soon.
+/// After as many rounds as there are workers, each is awake, has been, or is off the list.
+#[cold]
+fn pass_on(pool: &Pool) {
+    let this = ptr::from_ref(pool);
+    let outer = passing((this, true));
+    if outer.0 == this {
+        return; // the loop below is among the callers, and goes on
+    }
+    let _end = Finally(|| _ = passing(outer));
+    for _ in 0..pool.registry.with(<[_]>::len) {
+        passing((this, false));
+        pool.idle.searchers.notify_many(1);
+        pool.idle.spares.notify_many(1);
+        if passing((this, false)) != (this, true) {
+            break;
         }
     }
 }

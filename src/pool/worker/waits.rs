@@ -10,6 +10,7 @@ use crate::pool::data::pool::Pool;
 use crate::sync::spin::{Vigil, again, give_way, relax};
 use crate::sync::{Index, Relaxed};
 use crate::task::{Job, current};
+use core::mem;
 use core::task::Waker;
 use core::time::Duration;
 
@@ -168,17 +169,13 @@ impl Local {
         is_over: impl Fn(bool) -> bool,
     ) {
         let idle = &self.shared.idle;
-        self.sleeps.set(self.sleeps.get().wrapping_add(1));
-        let mut bell = self.bell.borrow_mut();
+        let mut bell = WaitBell::new(self);
         let work = || (self.shared.is_there_work(), current::has_ticket());
         let take = || self.leapfrog(wait, true, true);
-        match idle.wait(&mut *bell, self.counts(), timeout, &is_over, work, take) {
+        match idle.wait(&mut bell, self.counts(), timeout, &is_over, work, take) {
             Waited::Over => return,
-            Waited::Helps(job) => {
-                drop(bell);
-                return self.help(job, || is_over(true));
-            }
-            Waited::Aside => drop(bell),
+            Waited::Helps(job) => return self.help(job, || is_over(true)),
+            Waited::Aside => {}
         }
         // The owner of another scope looks only at the oldest job of this deque. The scope's other
         // jobs here would stay hidden from it while this worker sleeps.
@@ -197,7 +194,7 @@ impl Local {
             let pause = (!is_taken).then_some(PAUSE);
             let timeout = [timeout, pause].into_iter().flatten().min();
             loop {
-                self.bell.borrow_mut().park(timeout);
+                bell.park(timeout);
                 let is_recalled = is_taken && !relies();
                 let has_some = self.shared.shelf.len() > 0 || !self.seat.urgent.is_empty();
                 if is_over(true) || timeout.is_some() || is_recalled || has_some {
@@ -217,10 +214,9 @@ impl Local {
     /// bell or a spurious wake-up.
     pub(crate) fn sleep_until_job(&self, take: impl Fn() -> Option<Job>) -> Option<Job> {
         let idle = &self.shared.idle;
-        self.sleeps.set(self.sleeps.get().wrapping_add(1));
-        let mut bell = self.bell.borrow_mut();
+        let mut bell = WaitBell::new(self);
         let work = || (self.shared.is_there_work(), false);
-        match idle.wait(&mut *bell, self.counts(), None, |has_slept| has_slept, work, take) {
+        match idle.wait(&mut bell, self.counts(), None, |has_slept| has_slept, work, take) {
             Waited::Over => None,
             Waited::Helps(job) => Some(job),
             Waited::Aside => {
@@ -251,6 +247,37 @@ impl Local {
                 None => break,
             }
         }
+    }
+}
+
+/// The park of one sleep in a wait. Borrows the worker's park only while it parks: a notification
+/// can call the user's panic handler, and that handler can wait, too.
+struct WaitBell<'a> {
+    local: &'a Local,
+    /// The worker's count `sleeps` when this sleep last began.
+    sleeps: u32,
+}
+
+impl<'a> WaitBell<'a> {
+    fn new(local: &'a Local) -> Self {
+        let sleeps = local.sleeps.get().wrapping_add(1);
+        local.sleeps.set(sleeps);
+        WaitBell { local, sleeps }
+    }
+}
+
+impl Park for WaitBell<'_> {
+    /// Returns at once if the worker has slept in another wait meanwhile. That sleep might have
+    /// ended with a ring that was for this one.
+    fn park(&mut self, timeout: Option<Duration>) {
+        let before = mem::replace(&mut self.sleeps, self.local.sleeps.get());
+        if before == self.sleeps {
+            self.local.bell.borrow_mut().park(timeout);
+        }
+    }
+
+    fn unparker(&self) -> Waker {
+        self.local.seat.bell.clone()
     }
 }
 
