@@ -341,6 +341,8 @@ impl Pool {
         let mut present = self.present.load(Relaxed);
         loop {
             if present | ENDED == PRESENT | ENDING | ENDED {
+                // Again, so that the listeners see what the threads that have gone did.
+                present = self.present.load(GONE.acquire());
                 // A destructor that waits for the pool's end gets an error, on any thread.
                 current::as_stranger(self.id, || self.tell_end());
                 present |= ENDED;
