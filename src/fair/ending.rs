@@ -278,13 +278,12 @@ impl FairScheduler {
     fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
         self.scheduler.below.may_wait()?;
         self.scheduler.queues.registry.lock().is_closed = true;
-        // A destructor or a listener may wait for a task of another queue. So all queues and their
-        // tokens are marked before the first task is dropped, and before the first listener is told.
-        let is_cancel = how == Shutdown::Cancel;
-        let lines = || self.scheduler.queues.table.iter();
-        let mark = |line: &_| ends::mark(&self.scheduler, line)?.mark(None);
-        let marked: Vec<_> = lines().filter(|_| is_cancel).filter_map(mark).collect();
-        lines().for_each(|line| ends::close(&self.scheduler, line, how));
+        let lines = self.scheduler.queues.table.iter();
+        let tokens: Vec<_> =
+            lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
+        // A listener may wait for the scheduler, and so for a task that waits for another token. So
+        // all tokens are marked before the first listener is told.
+        let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());
         }

@@ -168,10 +168,9 @@ impl AnyTask {
             _ if self.is_future() => is_hopeless_to_poll,
             _ => |_: &_| false,
         };
-        // A future that is being polled might need another poll. Nobody asks again by then.
-        let may_sleep = || if self.is_future() { !self.is_done() } else { !self.is_claimed() };
-        let Some(limited) = self.limited().filter(|_| may_sleep()) else { return false };
-        is_stuck(limited) && !self.is_claimed() || is_dropping(limited) && may_sleep()
+        let is_unclaimed = || !self.is_claimed();
+        let Some(limited) = self.limited().filter(|_| is_unclaimed()) else { return false };
+        (is_stuck(limited) || is_dropping(limited)) && is_unclaimed()
     }
 
     /// Returns whether `run_here` would run the task now, in a free place if it needs one, or drop

@@ -272,6 +272,9 @@ impl<T> JoinHandle<T> {
                 if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }
+                if self.core().state.is_done() {
+                    break;
+                }
                 let is_claimed = self.any().is_claimed();
                 here = if is_claimed { Here::NotOurs } else { self.any().run_here() };
                 if here != Here::Settled {

@@ -11,6 +11,7 @@ use std::future::pending;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 /// Runs a closure when it is dropped.
 struct AtDrop<F: FnMut()>(F);
@@ -176,27 +177,23 @@ fn the_end_of_the_executor_marks_the_ends_of_all_queues_first() {
     });
 }
 
-/// The other queue would be cancelled only after the destructor has returned.
+/// A poll that goes on ends the future, and so the wait.
 #[test]
-fn a_destructor_joins_what_the_same_shutdown_cancels_in_another_queue() {
-    for is_running in [false, true] {
-        let fair = over_a_pool();
-        let [a, b] = ["a", "b"].map(|it| fair.queue(it).paused().build().unwrap());
-        let (gives, handle) = mpsc::channel::<JoinHandle<()>>();
-        let ((sends, sent), (begins, begun)) = (mpsc::channel(), mpsc::channel());
-        let _first = spawn_at_drop(&a, move || {
-            sends.send(handle.recv().unwrap().join().is_err()).unwrap();
-        });
-        let other = b.spawn(move || {
-            begins.send(()).unwrap();
-            wait_for(filch::task::is_cancelled);
-        });
-        if is_running {
-            b.resume();
-            begun.recv_timeout(MINUTE).unwrap();
-        }
-        gives.send(other).unwrap();
-        thread::spawn(move || fair.shutdown(Shutdown::Cancel));
-        assert_eq!(sent.recv_timeout(MINUTE), Ok(!is_running));
-    }
+fn a_destructor_joins_a_future_that_is_polled_meanwhile() {
+    let queue = over_a_pool().queue("q").build().unwrap();
+    let ((begins, begun), (go, gone)) = (mpsc::channel(), mpsc::channel::<()>());
+    let polled = queue.spawn_future(async move {
+        begins.send(()).unwrap();
+        gone.recv_timeout(MINUTE).unwrap();
+        7
+    });
+    begun.recv_timeout(MINUTE).unwrap();
+    let ((sends, sent), mut polled) = (mpsc::channel(), Some(polled));
+    let _first = spawn_at_drop(&queue, move || {
+        sends.send(polled.take().unwrap().join().is_ok()).unwrap();
+    });
+    thread::spawn(move || queue.cancel());
+    thread::sleep(Duration::from_millis(20));
+    go.send(()).unwrap();
+    assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
 }

@@ -23,8 +23,6 @@ pub(crate) struct Below {
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
-    /// How many threads drop the queued tasks because the executor has dropped a ticket.
-    pub(crate) cancellers: AtomicUsize,
     /// The token that reports the executor's end, and the token's link to the scheduler's waker.
     /// The link is `None` until `watch_end` makes it. It stays `None` if the token was cancelled by
     /// then.
@@ -41,7 +39,6 @@ impl Below {
             most_tickets: AtomicUsize::new(1),
             runs_at_once: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
-            cancellers: AtomicUsize::new(0),
             end: Mutex::default(),
         }
     }

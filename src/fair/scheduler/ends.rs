@@ -135,12 +135,14 @@ pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
-        // Relaxed: this thread reads the count, or a thread that runs a job for this thread.
-        scheduler.below.cancellers.fetch_add(1, Relaxed);
         scheduler.below.as_dropper(|| cancel_each(scheduler));
-        scheduler.below.cancellers.fetch_sub(1, Relaxed);
         let _ = CANCELLING.try_with(|it| it.set(outer));
     }
+}
+
+/// Returns whether this thread is dropping the queued tasks of this scheduler.
+pub(crate) fn is_cancelling(scheduler: &Scheduler) -> bool {
+    CANCELLING.try_with(Cell::get).is_ok_and(|it| ptr::eq(it, scheduler))
 }
 
 fn cancel_each(scheduler: &Arc<Scheduler>) {
@@ -166,27 +168,19 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Marks the line's queue as cancelled, if there is one, and drops none of its tasks yet. Returns
-/// the token that the caller has to cancel, if there is one.
-#[must_use]
-pub(crate) fn mark(scheduler: &Arc<Scheduler>, line: &Line) -> Option<CancelToken> {
-    if !hold(scheduler, line, line.id()) {
-        return None;
-    }
-    line.cancel(None);
-    line.is_cancelled.store(true, Relaxed);
-    let token = line.link.lock().as_ref().map(|(token, _)| token.clone());
-    end_lease(scheduler, line);
-    token
-}
-
 /// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes it
-/// so that its tasks run.
-pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
+/// so that its tasks run. Returns the token that the caller has to cancel, if there is one. The
+/// token's listeners run user code, which may wait for the scheduler.
+#[must_use]
+pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) -> Option<CancelToken> {
+    let mut token = None;
     if hold(scheduler, line, line.id()) {
         line.life.close();
         match how {
-            Shutdown::Cancel => _ = cancel(scheduler, line, None),
+            Shutdown::Cancel => {
+                cancel(scheduler, line, None);
+                token = line.link.lock().as_ref().map(|(token, _)| token.clone());
+            }
             Shutdown::Drain => {
                 line.pause(false);
                 changed(scheduler, line);
@@ -194,6 +188,7 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
         }
         end_lease(scheduler, line);
     }
+    token
 }
 
 /// Closes a queue, because its last handle is dropped.

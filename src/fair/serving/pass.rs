@@ -9,7 +9,7 @@ use crate::fair::policy::{Pick, Service};
 use crate::fair::queue::handle::LineRef;
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::drops::cause_to_drop;
-use crate::fair::scheduler::ends::{begin_end, end_lease, reason_of};
+use crate::fair::scheduler::ends::{begin_end, end_lease, is_cancelling, reason_of};
 use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::sync::{Relaxed, Text, Unwatched};
 use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
@@ -96,14 +96,12 @@ impl Gate for Pass {
 
     fn drops_here(&self, task: Option<&AnyTask>) -> bool {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
-        let below = &scheduler.below;
-        let is_over = line.life.look().is_cancelled() || below.is_ended();
-        let is_over = is_over || below.cancellers.load(Relaxed) != 0;
+        let has_ended = || line.life.look().is_cancelled() || scheduler.below.is_ended();
         // `is_dropper` looks at all frames of this thread, so it comes last.
-        let is_so = is_over && below.is_dropper();
+        let is_so = is_cancelling(scheduler) || has_ended() && scheduler.below.is_dropper();
         if let Some(task) = task.filter(|_| is_so) {
-            let cause = cause_to_drop(scheduler, line).unwrap_or_else(|| below.cause());
-            below.panics.take(|| task.cancel(cause));
+            let cause = cause_to_drop(scheduler, line).unwrap_or_else(|| scheduler.below.cause());
+            scheduler.below.panics.take(|| task.cancel(cause));
         }
         is_so
     }
