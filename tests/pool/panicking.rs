@@ -202,6 +202,8 @@ fn a_waker_that_wakes_nobody_keeps_no_job_from_the_others() {
             Arc::new(Silent(self.0.unparker(), Arc::clone(&self.1))).into()
         }
     }
+    /// One worker sleeps for ever, so the pool is not dropped.
+    static KEPT: OnceLock<ThreadPool> = OnceLock::new();
     struct Silent(Waker, Arc<Alarm>);
     impl Wake for Silent {
         fn wake(self: Arc<Self>) {
@@ -220,7 +222,7 @@ fn a_waker_that_wakes_nobody_keeps_no_job_from_the_others() {
         sleep(Duration::from_millis(20));
         alarm.panics.store(true, SeqCst);
         assert_eq!(done(pool.spawn(|| 7)), 7);
-        std::mem::forget(pool); // one worker sleeps for ever
+        let _ = KEPT.set(pool);
     });
 }
 
