@@ -176,10 +176,10 @@ impl AnyTask {
     /// Returns whether `run_here` would run the task now, in a free place if it needs one, or drop
     /// it.
     pub(super) fn may_run_here(&self) -> bool {
-        let may_pass = |Limited(gate): &Limited| current::may_run(gate.base()) && gate.has_place();
-        current::may_run(self.home())
-            || self.limited().is_some_and(may_pass)
-            || self.limited().is_some_and(|Limited(gate)| gate.drops_here(None))
+        let may_end = |limited: &Limited| {
+            waits_for_place(limited) && limited.0.has_place() || limited.0.drops_here(None)
+        };
+        current::may_run(self.home()) || self.limited().is_some_and(may_end)
     }
 }
 

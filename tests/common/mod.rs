@@ -7,6 +7,7 @@ pub(crate) mod bomb;
 pub(crate) mod closures;
 pub(crate) mod contexts;
 pub(crate) mod history;
+pub(crate) mod on_drop;
 pub(crate) mod simulated;
 pub(crate) mod tally;
 pub(crate) mod users;

@@ -1,6 +1,7 @@
 //! Destructors, run by a thread that drops cancelled tasks, that wait for other tasks; and listeners of
 //! a queue's end that do.
 
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use crate::ends_meet::over_a_pool;
 use filch::executor::{Rejected, Shutdown, WouldDeadlock};
@@ -13,18 +14,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Runs a closure when it is dropped.
-struct AtDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for AtDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
 /// Spawns a task that is dropped unrun, and then does this.
 fn spawn_at_drop(queue: &Queue, act: impl FnMut() + Send + 'static) -> JoinHandle<()> {
-    let last = AtDrop(act);
+    let last = OnDrop(act);
     queue.spawn(move || drop(last))
 }
 
@@ -168,7 +160,7 @@ fn the_end_of_the_executor_marks_the_ends_of_all_queues_first() {
         let elsewhere = over_a_pool().queue("paused").paused().build().unwrap();
         for token in &tokens {
             let same = fair.clone();
-            let waits = AtDrop(move || _ = same.wait_idle());
+            let waits = OnDrop(move || _ = same.wait_idle());
             let task = elsewhere.task().token(token).spawn(move || drop(waits));
             drop(task);
         }

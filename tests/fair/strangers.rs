@@ -1,6 +1,7 @@
 //! Where two features of a scheduler meet: strangers inside a task, a scheduler over another one,
 //! refused tickets, destructors that wait, a limit that is lowered during a wait.
 
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::executor::{Limited, Reason, Rejected, Shutdown, WouldDeadlock, from_fn};
 use filch::fair::Queue;
@@ -120,15 +121,6 @@ fn a_ticket_in_a_full_queue_lets_the_others_have_their_turn() {
     assert!(before < 10, "{before} tasks of the tenant before the other's");
     inner.wait_idle().unwrap();
     wait_for(|| tenant.try_spawn(|| ()).is_ok());
-}
-
-/// Calls a closure when it is dropped.
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }
 
 /// The thread that drops the closure holds the queue meanwhile.

@@ -1,5 +1,6 @@
 //! Tests which jobs `shutdown(Cancel)` drops, and on which threads.
 
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
 use filch::FairScheduler;
 use filch::executor::{Shutdown, ShutdownError, WouldDeadlock};
@@ -11,15 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use std::{hint, thread};
-
-/// Calls a closure when it is dropped.
-struct OnDrop<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for OnDrop<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
 
 /// A job that is dropped unrun calls `f`.
 fn job_that_drops(f: impl FnMut() + Send + 'static) -> impl FnOnce() + Send + 'static {

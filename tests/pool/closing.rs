@@ -1,6 +1,7 @@
 //! Tests of pools that close: what they still run although their threads block, and what the end of
 //! a pool waits for.
 
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, in_a_minute, wait_for};
 use crate::hosted::hosted;
 use filch::executor::{Executor, Shutdown, WouldDeadlock};
@@ -15,15 +16,6 @@ use std::time::Duration;
 /// A pool with one place and up to two threads.
 fn one_of_two() -> ThreadPool {
     ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap()
-}
-
-/// Calls its function when it is dropped.
-struct AtEnd<F: FnMut()>(F);
-
-impl<F: FnMut()> Drop for AtEnd<F> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
 }
 
 /// Spawns a future that is never ready, and drops `value` at its end. Returns after its first poll.
@@ -46,7 +38,7 @@ fn the_end_of_a_hosted_pool_waits_for_the_end_of_its_futures() {
         let drops = is_dropped.clone();
         let task = spawn_pending(
             &pool,
-            AtEnd(move || {
+            OnDrop(move || {
                 thread::sleep(Duration::from_millis(20));
                 drops.store(true, SeqCst);
             }),
@@ -71,7 +63,7 @@ fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
     in_a_minute(|| {
         let (pool, (says, hears)) = (ThreadPool::new(1).unwrap(), channel());
         let same = pool.clone();
-        let at_end = AtEnd(move || says.send(same.shutdown(Shutdown::Drain)).unwrap());
+        let at_end = OnDrop(move || says.send(same.shutdown(Shutdown::Drain)).unwrap());
         let task = spawn_pending(&pool, at_end);
         pool.take_part(|| {
             pool.shutdown_background(Shutdown::Drain);

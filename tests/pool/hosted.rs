@@ -1,6 +1,7 @@
 //! Pools whose threads the user starts, broadcasts that also run in waits, yielding, and shutdown
 //! in the background.
 
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, Meeting, done, in_a_minute, wait_for};
 use filch::ThreadPool;
 use filch::executor::{Reason, Shutdown, ShutdownError};
@@ -68,13 +69,6 @@ fn a_thread_that_was_a_worker_goes_on_as_none() {
 /// The last worker ends while the pool's end drops the first of two jobs.
 #[test]
 fn a_wait_for_an_idle_pool_hears_of_the_last_dropped_job() {
-    struct AtDrop<F: FnMut()>(F);
-    impl<F: FnMut()> Drop for AtDrop<F> {
-        fn drop(&mut self) {
-            self.0();
-        }
-    }
-
     let mut mine = None;
     let pool = ThreadPool::builder().num_threads(1).build_with(|worker| {
         mine = Some(worker);
@@ -89,7 +83,7 @@ fn a_wait_for_an_idle_pool_hears_of_the_last_dropped_job() {
     }));
     has_started.recv().unwrap();
     let mut ends = Some(ends);
-    let first = AtDrop(move || {
+    let first = OnDrop(move || {
         drop(ends.take());
         thread.take().unwrap().join().unwrap();
         thread::sleep(Duration::from_millis(50)); // so that the waiting thread looks meanwhile

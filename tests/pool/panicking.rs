@@ -105,6 +105,8 @@ fn a_result_that_panics_in_a_wait_for_a_group_does_not_end_the_wait() {
 #[derive(Default)]
 struct Alarm {
     panics: AtomicBool,
+    /// The next waker panics, and wakes nobody.
+    wakes_nobody: AtomicBool,
     asleep: AtomicUsize,
 }
 
@@ -127,6 +129,7 @@ struct Bell(Waker, Arc<Alarm>);
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
+        assert!(!self.1.wakes_nobody.swap(false, SeqCst), "expected: a waker panics");
         self.0.wake_by_ref();
         assert!(!self.1.panics.load(SeqCst), "expected: a waker panics");
     }
@@ -190,37 +193,12 @@ fn wakers_of_parks_that_panic_cost_no_job() {
 /// A waker panics once, and wakes nobody. The other worker sleeps, and takes the job.
 #[test]
 fn a_waker_that_wakes_nobody_keeps_no_job_from_the_others() {
-    struct Broken(ThreadPark, Arc<Alarm>);
-    impl Park for Broken {
-        fn park(&mut self, timeout: Option<Duration>) {
-            let sleeps = usize::from(timeout != Some(Duration::ZERO));
-            self.1.asleep.fetch_add(sleeps, SeqCst);
-            self.0.park(timeout);
-            self.1.asleep.fetch_sub(sleeps, SeqCst);
-        }
-        fn unparker(&self) -> Waker {
-            Arc::new(Silent(self.0.unparker(), Arc::clone(&self.1))).into()
-        }
-    }
     /// One worker sleeps for ever, so the pool is not dropped.
     static KEPT: OnceLock<ThreadPool> = OnceLock::new();
-    struct Silent(Waker, Arc<Alarm>);
-    impl Wake for Silent {
-        fn wake(self: Arc<Self>) {
-            assert!(!self.1.panics.swap(false, SeqCst), "expected: a waker panics");
-            self.0.wake_by_ref();
-        }
-    }
     in_a_minute(|| {
-        keep_quiet(&["expected"]);
-        let alarm = Arc::new(Alarm::default());
-        let alarms = Arc::clone(&alarm);
-        let make = move |_| Broken(ThreadPark::new(), Arc::clone(&alarms));
-        let builder = ThreadPool::builder().num_threads(2).start(pool::Start::Eager);
-        let pool = builder.parker(make).build().unwrap();
-        wait_for(|| alarm.asleep.load(SeqCst) == 2);
+        let (pool, alarm) = sleeping_pool(ThreadPool::builder(), 2);
         sleep(Duration::from_millis(20));
-        alarm.panics.store(true, SeqCst);
+        alarm.wakes_nobody.store(true, SeqCst);
         assert_eq!(done(pool.spawn(|| 7)), 7);
         let _ = KEPT.set(pool);
     });
