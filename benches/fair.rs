@@ -1,7 +1,7 @@
 //! Measures a lease of a fair scheduler under criterion: `cargo bench`.
 //!
 //! Names read `fair/a lease of one task/<policy>/<ready queues>`. The cost of a task above the bare
-//! pool is a difference within one run: `cargo xtask versus fair` measures it.
+//! pool is not measured here, but by `cargo xtask versus fair`.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use filch_benches::fair;

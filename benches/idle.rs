@@ -1,6 +1,7 @@
 //! Runs the scenarios of the event count under criterion: `cargo bench`.
 //!
-//! Names read `idle/<scenario>/<contender>`; otherwise as `injector.rs`.
+//! A number is the time for one item, for one contender in one scenario. Names read
+//! `idle/<scenario>/<contender>`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use filch_benches::{idle, statistics};

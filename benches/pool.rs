@@ -1,6 +1,7 @@
 //! Runs the scenarios of the pools under criterion: `cargo bench`.
 //!
-//! Names read `pool/<scenario>/<contender>`; otherwise as `injector.rs`.
+//! A number is the time for one item, for one contender in one scenario. Names read
+//! `pool/<scenario>/<contender>`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use filch_benches::{pool, statistics};

@@ -1,4 +1,5 @@
-//! Queues over whole pools: tickets, leases and ends, with more threads than loom affords.
+//! Programs of queues over whole pools: tickets, leases and ends, with more threads than loom can
+//! explore.
 
 use crate::common::explore;
 use filch::executor::{Shutdown, ThreadPerJob};
@@ -124,7 +125,8 @@ fn cancelling_leaves_no_handle_dangling() {
     });
 }
 
-/// One thread serves both: who waits runs what it waits for, in a place of that queue.
+/// The only thread serves both queues. In its wait it takes a lease of the awaited task's queue,
+/// and runs the task.
 #[test]
 fn a_task_may_wait_for_a_task_of_a_limited_queue() {
     explore("a_task_may_wait_for_a_task_of_a_limited_queue", || {
@@ -137,7 +139,7 @@ fn a_task_may_wait_for_a_task_of_a_limited_queue() {
     });
 }
 
-/// The pool goes under the scheduler: what was accepted is run or cancelled.
+/// The pool below the scheduler is shut down. Each accepted task must run or be cancelled.
 #[test]
 fn the_executor_may_end_first() {
     explore("the_executor_may_end_first", || {
@@ -160,8 +162,8 @@ fn forked(queue: &Queue, places: &AtomicUsize, n: usize) -> usize {
     a + b
 }
 
-/// Halves of halves in two places, by three threads. A task that has begun when its queue is
-/// cancelled gets the results of all of them.
+/// Three threads run nested halves of a queue whose limit is two. A task that has begun before its
+/// queue is cancelled must still get the results of all its halves.
 #[test]
 fn a_begun_task_of_a_cancelled_queue_gets_all_its_halves() {
     explore("a_begun_task_of_a_cancelled_queue_gets_all_its_halves", || {

@@ -1,4 +1,4 @@
-//! Event count, searchers and injector with more threads than loom affords.
+//! Programs of the event count, searchers and injector, with more threads than loom can explore.
 
 use crate::common::{explore, fails};
 use filch::idle::{EventCount, Searchers};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
 
-/// Takes an item, and sleeps until there is one.
+/// Takes an item. Sleeps until there is an item.
 fn take(queue: &Injector<usize>, pushes: &EventCount) -> usize {
     loop {
         if let Some(item) = queue.steal().success() {
@@ -50,7 +50,8 @@ fn three_takers_get_what_two_push() {
     });
 }
 
-/// Some stop waiting at a deadline, which may pass at any moment.
+/// Two threads stop waiting at a deadline, which may pass at any moment. They must not use up a
+/// notification that a taker needs.
 #[test]
 fn who_leaves_takes_no_notification_along() {
     explore("who_leaves_takes_no_notification_along", || {
@@ -62,7 +63,7 @@ fn who_leaves_takes_no_notification_along() {
                     let prepared = pushes.prepare();
                     thread::yield_now();
                     if prepared.commit_until(Instant::now()) {
-                        // Told, but not the one it was for.
+                        // This thread takes no item, so it passes the notification on.
                         pushes.notify_one();
                     }
                     pushes.prepare().cancel();
@@ -85,7 +86,7 @@ fn who_leaves_takes_no_notification_along() {
     });
 }
 
-/// Who sleeps without a second look may sleep for ever.
+/// The planted bug: a taker commits to sleep without a second look, and misses an item.
 #[test]
 fn canary_no_second_look() {
     fails("canary_no_second_look", "deadlock", || {
@@ -105,7 +106,7 @@ fn canary_no_second_look() {
     });
 }
 
-/// So may everybody if the notification comes before what it is about.
+/// The planted bug: the notification comes before the push, so the taker may sleep for ever.
 #[test]
 fn canary_notified_before() {
     fails("canary_notified_before", "deadlock", || {
@@ -141,7 +142,7 @@ fn searchers_wake_each_other() {
                         }
                         let resting = search.prepare();
                         search = if jobs.is_empty() { resting.commit() } else { resting.cancel() };
-                        // The producer of what is there may not have filled its slot.
+                        // A producer may have claimed a slot, but not filled it. Lets it run.
                         thread::yield_now();
                     }
                 })
@@ -156,7 +157,7 @@ fn searchers_wake_each_other() {
     });
 }
 
-/// Consumers do not wait for a producer that stands still: they go around it.
+/// A consumer does not wait for a producer that is suspended in a push, but passes over its slot.
 #[test]
 fn an_injector_loses_nothing_around_stopped_producers() {
     explore("an_injector_loses_nothing_around_stopped_producers", || {

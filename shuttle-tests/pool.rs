@@ -1,4 +1,4 @@
-//! Whole pools with two workers and more, which loom does not end.
+//! Programs of whole pools with two or more workers, for which loom would take too long.
 
 use crate::common::explore;
 use filch::ThreadPool;
@@ -45,7 +45,7 @@ fn a_task_gets_the_results_of_tasks_that_it_waits_for() {
     });
 }
 
-/// The half that a thief holds when the pool shrinks is found by whoever waits for it.
+/// The pool shrinks while a thief has a half in its deque. The owner must still get the result.
 #[test]
 fn a_join_survives_a_resize() {
     explore("a_join_survives_a_resize", || {
@@ -109,7 +109,8 @@ fn a_scope_ends_when_its_jobs_have() {
     });
 }
 
-/// A pool of one thread and another for its place.
+/// Returns a pool that runs one thread at a time, and has a second thread for when the first
+/// blocks.
 fn one_of_two() -> ThreadPool {
     let builder = ThreadPool::builder().num_threads(1).max_threads(2);
     builder.start(Start::Eager).build().unwrap()
@@ -126,7 +127,7 @@ fn chain(pool: &ThreadPool, is_large_first: bool, leaves: usize) -> usize {
     a + b
 }
 
-/// No other thread takes the place of one that waits: it helps, or nobody does.
+/// The pool has no spare threads, so a worker that waits in `join` must help the others itself.
 #[test]
 fn skewed_trees_of_joins_end_among_three_workers() {
     for is_large_first in [false, true] {
@@ -143,8 +144,8 @@ fn skewed_trees_of_joins_end_among_three_workers() {
     }
 }
 
-/// What one waits for beside its place is run by who has that, also if the pool is closed on the
-/// way.
+/// A task blocks until a job has run. The spare thread that replaces the blocking one must run that
+/// job, even if the pool is closed meanwhile.
 #[test]
 fn a_place_is_given_away_while_the_pool_closes() {
     explore("a_place_is_given_away_while_the_pool_closes", || {
@@ -163,8 +164,8 @@ fn a_place_is_given_away_while_the_pool_closes() {
     });
 }
 
-/// In the first round two more threads start. They sleep as spare threads before the second round,
-/// in which again all four must run.
+/// In the first round, two tasks block, and two spare threads start. These sleep until the second
+/// round, in which all four threads must run again.
 #[test]
 fn spare_threads_take_the_places_of_two_that_block() {
     explore("spare_threads_take_the_places_of_two_that_block", || {
@@ -185,7 +186,8 @@ fn spare_threads_take_the_places_of_two_that_block() {
     });
 }
 
-/// Two tasks wait for two others, which end when two more run with them.
+/// Two tasks join two others. Those end only when two further jobs run at the same time, for which
+/// the joining workers must make room.
 #[test]
 fn others_run_while_two_wait() {
     explore("others_run_while_two_wait", || {
@@ -212,7 +214,8 @@ fn others_run_while_two_wait() {
     });
 }
 
-/// A thread that has its place back is one too many, whatever the pool is resized to meanwhile.
+/// A worker blocks, is replaced by a spare thread, and returns while the pool is resized. The
+/// number of running threads must end up right.
 #[test]
 fn a_place_is_taken_back_while_the_pool_is_resized() {
     explore("a_place_is_taken_back_while_the_pool_is_resized", || {
@@ -233,7 +236,7 @@ fn a_place_is_taken_back_while_the_pool_is_resized() {
     });
 }
 
-/// Jobs of two scopes lie in both deques, and each worker waits for the other's.
+/// Each of two workers waits for a scope one of whose jobs may be in the other worker's deque.
 #[test]
 fn two_scopes_that_wait_for_each_other_end_in_a_closing_pool() {
     explore("two_scopes_that_wait_for_each_other_end_in_a_closing_pool", || {
@@ -274,8 +277,8 @@ fn a_handle_of_a_scope_may_be_joined_by_another_job() {
     });
 }
 
-/// The batch with both is for a moment where the other worker cannot see it, which may sleep by
-/// then.
+/// Two jobs of a batch meet at a barrier. While one worker moves the batch into its deque, the
+/// other worker cannot see it; if it sleeps by then, it must be woken.
 #[test]
 fn two_jobs_of_a_batch_run_at_the_same_time() {
     explore("two_jobs_of_a_batch_run_at_the_same_time", || {
@@ -288,7 +291,8 @@ fn two_jobs_of_a_batch_run_at_the_same_time() {
                 }
             }
         });
-        // Who comes from a job, and not out of a search, is not expected to wake anybody.
+        // A worker that has just run a job is not searching, so it would not wake another worker by
+        // ending its search.
         pool.spawn_detached(|| ()).unwrap();
         pool.spawn_batch(jobs).unwrap();
         pool.wait_idle().unwrap();

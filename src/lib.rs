@@ -39,7 +39,7 @@
 //!     stealers: &[Stealer<T>],
 //! ) -> Option<T> {
 //!     local.pop().or_else(|| {
-//!         // Once more if another thread was quicker at some deque: there may be more there.
+//!         // Tries again if another thread was quicker at some queue: more items may be there.
 //!         std::iter::repeat_with(|| {
 //!             global.steal_batch_and_pop(local).or_else(|| {
 //!                 stealers.iter().map(|it| it.steal_batch_and_pop(local)).collect::<Steal<T>>()

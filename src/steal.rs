@@ -5,7 +5,8 @@ use core::fmt;
 /// The result of an attempt to steal.
 ///
 /// `Retry` means that another thread was quicker, but there may still be items. So a loop that
-/// steals should repeat while it gets `Retry`. A thread must not go to sleep on a `Retry`.
+/// steals should repeat while it gets `Retry`. A thread that sleeps on a `Retry` may leave an item
+/// untaken.
 ///
 /// # Examples
 ///
@@ -119,7 +120,8 @@ impl<T> Steal<T> {
 
     /// Returns this result if it is a `Success`, and otherwise calls `f` for another attempt.
     ///
-    /// If neither attempt took anything, and one of them was `Retry`, the result is `Retry`.
+    /// If neither attempt is a `Success`, the result is `Retry` if either is `Retry`, and otherwise
+    /// `Empty`.
     ///
     /// # Examples
     ///
@@ -153,8 +155,8 @@ impl<T> fmt::Debug for Steal<T> {
 }
 
 impl<T> FromIterator<Steal<T>> for Steal<T> {
-    /// Returns the first `Success`, and makes no attempt after it. If there is none, returns
-    /// `Retry` if any attempt returned `Retry`, and otherwise `Empty`.
+    /// Returns the first `Success`, and makes no attempt after it. If no attempt succeeded, returns
+    /// `Retry` if at least one was `Retry`, and otherwise `Empty`.
     fn from_iter<I: IntoIterator<Item = Steal<T>>>(attempts: I) -> Steal<T> {
         let mut result = Steal::Empty;
         for attempt in attempts {

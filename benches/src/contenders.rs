@@ -1,34 +1,33 @@
-//! The operations that each deque in a comparison must have, and an `impl` for each contender, so
-//! that all are called alike.
+//! The traits by which the benchmarks call each deque, and an `impl` for each contender.
 
 use filch::deque::Flavor;
 
 /// A deque as its owner sees it.
 pub trait Deque<T>: Send + 'static {
-    /// The name in the tables.
+    /// The contender's name in the tables.
     const NAME: &'static str;
-    /// What steals from it.
+    /// The handle by which other threads steal from the deque.
     type Thief: Thief<T, Self>;
-    /// An empty deque with room for [`CAPACITY`] items, or one that grows to it.
+    /// Returns an empty deque. It has room for [`CAPACITY`] items, or grows.
     fn new() -> Self;
-    /// Pushes.
+    /// Pushes an item.
     fn push(&self, item: T);
-    /// Pops.
+    /// Pops the owner's next item.
     fn pop(&self) -> Option<T>;
-    /// A thief.
+    /// Returns a handle for a thief.
     fn thief(&self) -> Self::Thief;
 }
 
-/// What a thief can do.
+/// The operations of a thief on a deque of type `D`.
 pub trait Thief<T, D: ?Sized>: Send + 'static {
-    /// Makes one attempt.
+    /// Makes one attempt to steal an item.
     fn steal(&self) -> Option<T>;
-    /// Makes one attempt to move up to 32 items, half of what is there. Returns how many, or what
-    /// came of it where the contender does not count (then 32).
+    /// Makes one attempt to move half of the items, and at most 32, to `dest`. Returns the number
+    /// of moved items. If the contender does not report the number, returns 32 for a success.
     fn batch(&self, dest: &D) -> usize;
 }
 
-/// The largest number of items in any scenario: what a bounded contender is made for.
+/// The largest number of items in any scenario, which is the capacity of the bounded deques.
 pub const CAPACITY: usize = 1 << 17;
 
 /// filch's deque.
@@ -66,7 +65,7 @@ impl<T: Send + 'static, const LIFO: bool> Thief<T, Filch<T, LIFO>> for filch::St
     }
 }
 
-/// crossbeam-deque's.
+/// crossbeam-deque's deque.
 #[derive(Debug)]
 pub struct Crossbeam<T, const LIFO: bool>(crossbeam_deque::Worker<T>);
 
@@ -113,7 +112,7 @@ macro_rules! st3 {
         #[derive(Debug)]
         pub struct $Name<T: Send + 'static>(st3::$module::Worker<T>);
 
-        /// Steals into a deque of its own, since st3 steals from deque to deque only.
+        /// A thief with a deque of its own, because st3 steals only from one deque into another.
         #[derive(Debug)]
         pub struct $Thief<T: Send + 'static>(st3::$module::Stealer<T>, st3::$module::Worker<T>);
 

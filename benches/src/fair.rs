@@ -1,7 +1,7 @@
 //! Measures the cost of sharing an executor, and the shares that queues get on real threads.
 //!
-//! The rival is the article's own `RoundRobinThreadPool` as printed, over the same pool: one lock,
-//! and one ticket for each task.
+//! The rival is `RoundRobinThreadPool` as Toub's article prints it, over the same `ThreadPool`. It
+//! has one lock, and submits one ticket for each task.
 
 use filch::ThreadPool;
 use filch::executor::Inline;
@@ -15,11 +15,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const WORKERS: usize = 2;
-/// Queues of which all are ready.
+/// The number of queues in the rows with many queues.
 const MANY: usize = 1024;
 
-/// Toub's pool (MSDN Magazine, January 2009): queues and a cursor under a lock; each task submits a
-/// ticket, which takes one task from the next queue that has one.
+/// Toub's pool (MSDN Magazine, January 2009): queues and a cursor under a lock. For each task,
+/// `spawn` submits a ticket to the `ThreadPool`. A ticket runs one task of the next queue that has
+/// one.
 #[derive(Clone)]
 struct Toub(Arc<(ThreadPool, Mutex<Queues>)>);
 
@@ -54,7 +55,7 @@ impl Toub {
     }
 }
 
-/// Something that takes tasks for queues.
+/// A contender, which runs a task for the queue with a given index.
 trait Target {
     fn spawn(&self, queue: usize, done: &'static AtomicUsize);
 }
@@ -83,7 +84,7 @@ impl Target for Toub {
     }
 }
 
-/// Holds all workers up until it is dropped.
+/// Blocks all workers of a pool until it is dropped.
 struct Gate(Arc<AtomicBool>);
 
 impl Gate {
@@ -112,8 +113,8 @@ impl Drop for Gate {
     }
 }
 
-/// The time to submit tasks to queues in turn and to have them run, for each: with the workers held
-/// up meanwhile, or not.
+/// Returns the nanoseconds for each task, from the first submission until all tasks have run. The
+/// queues get tasks in turn. If `held`, a [`Gate`] blocks the workers until all are submitted.
 fn time(pool: &ThreadPool, target: &dyn Target, queues: usize, items: usize, held: bool) -> f64 {
     let left: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(items)));
     let gate = held.then(|| Gate::on(pool));
@@ -126,27 +127,27 @@ fn time(pool: &ThreadPool, target: &dyn Target, queues: usize, items: usize, hel
         thread::yield_now();
     }
     let drained = start.elapsed();
-    // The workers may sleep for a moment before they see that the gate is open.
+    // Each blocked worker polls the gate every 50 µs, which is no part of a task's cost.
     (submitted + drained)
         .saturating_sub(if held { Duration::from_micros(60) } else { Duration::ZERO })
         .as_nanos() as f64
         / items as f64
 }
 
-/// A row of the table of costs: the name, the goal, and the contenders' times for a task.
+/// A row of the table of costs. All times are nanoseconds for a task.
 #[derive(Debug)]
 pub struct Cost {
-    /// What is done.
+    /// The number of queues, and whether the workers are blocked while tasks are submitted.
     pub name: &'static str,
-    /// How many nanoseconds above the bare pool it may take.
+    /// The most that a task in filch's queues may take above the bare pool.
     pub goal: f64,
-    /// Medians: the bare pool, filch, the article's.
+    /// The median times of the bare pool, of filch's queues and of [`Toub`]'s pool.
     pub times: [f64; 3],
-    /// The median of what filch takes above the bare pool.
+    /// The median of the rounds' differences between filch's queues and the bare pool.
     pub above: f64,
 }
 
-/// What a task costs above the bare pool.
+/// Measures the cost of a task above the bare pool, in four rows.
 #[must_use]
 pub fn costs(rounds: usize) -> Vec<Cost> {
     let rows = [
@@ -183,12 +184,13 @@ pub fn costs(rounds: usize) -> Vec<Cost> {
     .into()
 }
 
-/// How many queues are ready where picks are measured, and how many nanoseconds a lease may take.
+/// The numbers of ready queues for which a lease is measured. Beside each number stands the goal
+/// for a weighted lease, in nanoseconds.
 pub const READY: [(usize, Option<f64>); 5] =
     [(2, Some(150.0)), (64, None), (1024, None), (16_384, Some(600.0)), (65_535, Some(800.0))];
 
-/// The cost of a lease of one task beside the ready queues of [`READY`]: by round robin, and
-/// weighted fair.
+/// Returns, for each row of [`READY`], the nanoseconds of a lease of one task. The first number is
+/// for round robin, the second for weighted fair.
 #[must_use]
 pub fn leases(rounds: usize) -> Vec<(usize, Option<f64>, [f64; 2])> {
     READY
@@ -204,7 +206,7 @@ pub fn leases(rounds: usize) -> Vec<(usize, Option<f64>, [f64; 2])> {
         .into()
 }
 
-/// The nanoseconds that a lease of one task takes.
+/// Returns the nanoseconds of a lease of one task, while up to `ready` queues are ready.
 #[must_use]
 pub fn lease(is_weighted: bool, ready: usize) -> f64 {
     let builder = FairScheduler::builder(Inline)
@@ -221,7 +223,8 @@ pub fn lease(is_weighted: bool, ready: usize) -> f64 {
 fn pick(fair: &FairScheduler, ready: usize) -> f64 {
     let queues: Vec<_> = (0..ready).map(|_| fair.queue("q").paused().build().unwrap()).collect();
     let each = (40_000 / ready).max(4);
-    // In the place of the one ticket there is: what becomes ready stays so until all are.
+    // On `Inline` this task runs inside the only ticket. So no queue is served before the task has
+    // resumed all of them.
     let (same, measured) = (queues.clone(), Arc::new(Mutex::new(None)));
     let start = measured.clone();
     for queue in &queues {
@@ -236,17 +239,16 @@ fn pick(fair: &FairScheduler, ready: usize) -> f64 {
     elapsed.as_nanos() as f64 / (ready * (each + 2)) as f64
 }
 
-/// Toub's question on real threads: when the small batch is done, as a multiple of its fair time;
-/// and when all is, as a multiple of what all workers need.
+/// The results when a small batch arrives while a large one runs: Toub's question, on real threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Batches {
-    /// Of the small batch.
+    /// The small batch's time from its arrival to its end, divided by its fair time.
     pub small: f64,
-    /// Of both.
+    /// The time of both batches, divided by their work for each worker.
     pub all: f64,
 }
 
-/// In one queue, by round robin, and weighted fair.
+/// Measures both batches in one queue, then in two queues by round robin and by weighted fair.
 #[must_use]
 pub fn batches(rounds: usize) -> [(&'static str, Batches); 3] {
     let run = |name, make: &dyn Fn() -> FairScheduler, separate| {
@@ -298,7 +300,7 @@ fn two_batches(fair: &FairScheduler, separate: bool) -> Batches {
     fair.wait_idle().unwrap();
     let all = start.elapsed();
     let small = end.lock().unwrap().duration_since(arrival);
-    // Half of the workers for the small one, until it is done.
+    // The fair time: the small batch has half of the workers until it is done.
     let fair_time = COST * SMALL * 2 / WORKERS as u32;
     let whole = COST * (LARGE + SMALL) / WORKERS as u32;
     Batches {

@@ -4,7 +4,7 @@
 use crate::{fair, forks, sizes};
 use std::fmt::Write as _;
 
-/// A table for people, and its rows for programs: name, goal, value.
+/// A table: the text to print, and for programs a line of name, goal and value for each row.
 struct Table {
     text: String,
     tsv: String,
@@ -12,7 +12,7 @@ struct Table {
 
 type Make = fn(rounds: usize, heading: &str) -> Table;
 
-/// How a table's heading begins, and the table.
+/// For each table, the beginning of its heading and the function that measures it.
 const TABLES: [(&str, Make); 11] = [
     ("ns a task, median", tasks),
     ("ns a fork, median", forks),
@@ -37,7 +37,8 @@ const TABLES: [(&str, Make); 11] = [
     ("ms until an urgent task begins", waits),
 ];
 
-/// The tables whose headings contain `only`: for people, and for programs.
+/// Measures the tables whose headings contain `only`. Returns the text to print, and the rows as
+/// tab-separated values.
 #[must_use]
 pub fn tables(rounds: usize, only: &str) -> (String, String) {
     let (mut text, mut tsv) = (String::new(), String::from("row\tgoal\tvalue\n"));
@@ -51,7 +52,7 @@ pub fn tables(rounds: usize, only: &str) -> (String, String) {
 }
 
 impl Table {
-    /// With these columns besides the row's name, and a verdict.
+    /// Returns a table without rows. Its columns are the row's name, `columns` and a verdict.
     fn new(heading: &str, columns: &[&str]) -> Self {
         let mut text = format!("{heading:<34}");
         columns.iter().for_each(|it| _ = write!(text, " {it:>14}"));
@@ -110,7 +111,7 @@ fn leases(rounds: usize, heading: &str) -> Table {
     table
 }
 
-/// A cost by the size of what is asked.
+/// Returns a table with a row for each size, such as a number of queues, and the cost at that size.
 fn by_size(heading: &str, what: &str, values: Vec<(usize, f64)>) -> Table {
     let mut table = Table { text: format!("{heading}\n"), tsv: String::new() };
     for (size, value) in values {

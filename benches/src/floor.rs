@@ -18,14 +18,14 @@ fn time(mut operation: impl FnMut(usize)) -> f64 {
     times[2]
 }
 
-/// The place in [`all`] of what a row of a table needs at least, if one of them is that.
+/// Returns the index in [`all`] of the floor of a table's row, or `None` if the row has no floor.
 #[must_use]
 pub fn of(row: &str) -> Option<usize> {
     let starts = |it: &&(&str, usize)| row.starts_with(it.0);
     OF.iter().find(starts).map(|it| it.1)
 }
 
-/// How rows begin, and the floor of each.
+/// The beginnings of rows' names, each with the index in [`all`] of the floor.
 const OF: [(&str, usize); 11] = [
     ("LIFO ", 0),
     ("owner 64", 0),
@@ -40,7 +40,7 @@ const OF: [(&str, usize); 11] = [
     ("pop at", 5),
 ];
 
-/// Names and nanoseconds.
+/// Measures each floor, and returns its name and its nanoseconds.
 #[must_use]
 pub fn all() -> Vec<(&'static str, f64)> {
     let (mine, yours) = (&AtomicUsize::new(0), &AtomicUsize::new(0));

@@ -1,5 +1,5 @@
-//! Measures forks in a queue: the cost of a fork above the bare pool's, the shares when only one of
-//! two queues forks, and the wait of an urgent task beside long ones.
+//! Measures forks in a queue: the cost above a fork in the bare pool, and the shares if only one of
+//! two queues forks. Also measures how long an urgent task waits beside long tasks.
 
 use crate::fair::median;
 use filch::executor::{Executor, TaskBuilder};
@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many nanoseconds a fork in a queue may take above the bare pool's.
+/// The goal for a fork in a queue: the most nanoseconds above a fork in the bare pool.
 pub const GOAL: f64 = 60.0;
-/// The share that is due to the first of two queues with weights 3 and 1, and how far it may be off.
+/// The fair share of a queue of weight 3 beside one of weight 1, and the goal for the deviation.
 pub const SHARE: (f64, f64) = (0.75, 0.03);
-/// How long an urgent task may wait, in milliseconds, if a thread is kept for it: the median.
+/// The goal for the median wait of an urgent task for which a worker is kept, in milliseconds.
 pub const WAIT: f64 = 1.0;
 
-/// How often each program runs in a round, of which the least time counts. A run that takes longer
-/// than the other is more likely to lose its core in between.
+/// How many times a program runs in each round. Only the least time counts, because the kernel may
+/// preempt any of the runs.
 const TRIES: usize = 10;
 
-/// Something to fork in.
+/// A place in which a program forks: the bare pool, or a queue.
 trait Place: Executor + Clone + Send + Sync + 'static {
     fn join<A: Send, B: Send>(
         &self,
@@ -30,7 +30,7 @@ trait Place: Executor + Clone + Send + Sync + 'static {
         b: impl FnOnce() -> B + Send,
     ) -> (A, B);
 
-    /// Both are jobs of a scope.
+    /// Runs `a` and `b` as the two jobs of a scope.
     fn both(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send);
 }
 
@@ -77,7 +77,8 @@ fn by_scope<P: Place>(place: &P, n: u32) -> u64 {
     a + b
 }
 
-/// A program for both places: the number that it computes, and how many forks a branch has.
+/// A program that computes the Fibonacci number of `n` in either place. Each branch of its
+/// recursion forks `forks` times.
 struct Program {
     name: &'static str,
     n: u32,
@@ -92,7 +93,7 @@ const PROGRAMS: [Program; 2] = [
 ];
 
 impl Program {
-    /// The nanoseconds that a fork takes.
+    /// Returns the nanoseconds for each fork.
     fn time<P: Place>(&self, place: &P, fib: fn(&P, u32) -> u64) -> f64 {
         let (same, n) = (place.clone(), self.n);
         let task = TaskBuilder::on(place).spawn(move || {
@@ -103,23 +104,23 @@ impl Program {
         let time = task.join().expect("no panic");
         let mut numbers = [0, 1];
         (0..n).for_each(|_| numbers = [numbers[1], numbers[0] + numbers[1]]);
-        // One branch for each leaf but one; and fib(n + 1) leaves.
+        // The recursion has fib(n + 1) leaves, and one branch less than leaves.
         time.as_nanos() as f64 / ((numbers[1] - 1) * self.forks) as f64
     }
 }
 
-/// A row about the cost of forks.
+/// A row of the table of forks. All times are nanoseconds for a fork.
 #[derive(Debug)]
 pub struct Cost {
-    /// What forks, and where.
+    /// The program, and the number of workers.
     pub name: String,
-    /// Medians: in the bare pool, and in a queue.
+    /// The median times in the bare pool and in a queue.
     pub times: [f64; 2],
-    /// The median of the rounds' differences.
+    /// The median of the rounds' differences between the queue and the bare pool.
     pub above: f64,
 }
 
-/// What a fork costs in the bare pool, and in a queue over it.
+/// Measures the cost of a fork in the bare pool, and in a queue over that pool.
 #[must_use]
 pub fn costs(rounds: usize) -> Vec<Cost> {
     let row = |threads: usize, it: &Program| {
@@ -148,8 +149,8 @@ pub fn costs(rounds: usize) -> Vec<Cost> {
     [1, 2].iter().flat_map(|threads| PROGRAMS.iter().map(|it| row(*threads, it))).collect()
 }
 
-/// What a leaf of a tree does, on how many workers: it computes, or sleeps, as though it had a core
-/// of its own.
+/// A kind of leaves: for `time`, each computes or sleeps. The leaves run on a pool of `workers`
+/// workers.
 struct Leaves {
     name: &'static str,
     workers: usize,
@@ -162,9 +163,9 @@ const LEAVES: [Leaves; 2] = [
     Leaves { name: "8 workers sleep", workers: 8, time: Duration::from_millis(1), run: sleep },
 ];
 
-/// So many levels of forks has a task of the queue that forks.
+/// The levels of forks in each task of the queue that forks, so a task has 2⁴ leaves.
 const DEPTH: u32 = 4;
-/// How long both queues are served.
+/// How long both queues are served before their shares are read.
 const SERVED: Duration = Duration::from_millis(400);
 
 fn spin(time: Duration) {
@@ -188,8 +189,8 @@ fn tree(queue: &Queue, is_join: bool, depth: u32, leaf: &(impl Fn() + Sync)) {
 }
 
 impl Leaves {
-    /// The share of a queue of weight 3 whose tasks fork, beside one of weight 1 whose tasks do
-    /// not: of the time that their leaves have taken, by the leaves' own clock.
+    /// Returns the share of a queue of weight 3 whose tasks fork. The tasks of the other queue, of
+    /// weight 1, do not. The share is a part of the time that all leaves took by their own clocks.
     fn share(&self, is_join: bool) -> f64 {
         let fair = FairScheduler::over(ThreadPool::new(self.workers).unwrap());
         let [forks, flat] = [3, 1].map(|it| fair.queue("q").weight(it).paused().build().unwrap());
@@ -202,7 +203,7 @@ impl Leaves {
                 times[queue].fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
             }
         };
-        // Twice as many as all workers could run.
+        // Twice as many leaves as the workers can run in `SERVED`, so neither queue runs dry.
         let leaves = 2 * self.workers * (SERVED.as_nanos() / self.time.as_nanos()) as usize;
         for _ in 0..leaves {
             flat.spawn_detached(leaf(1)).unwrap();
@@ -221,7 +222,7 @@ impl Leaves {
     }
 }
 
-/// For each way to fork, and each kind of leaves: the share of the queue that forks.
+/// Measures the share of the queue that forks, by `join` and by scopes, for each kind of leaves.
 #[must_use]
 pub fn shares(rounds: usize) -> Vec<(String, f64)> {
     let row = |is_join: bool, leaves: &Leaves| {
@@ -232,11 +233,11 @@ pub fn shares(rounds: usize) -> Vec<(String, f64)> {
     [true, false].iter().flat_map(|is_join| LEAVES.iter().map(|it| row(*is_join, it))).collect()
 }
 
-/// How many workers have long tasks.
+/// The number of workers, all of which have long tasks unless one is kept.
 const LONG: usize = 4;
 
-/// How long an urgent task waits beside tasks that each hold a worker for 50 ms, in milliseconds:
-/// the median, and the longest. With no worker kept for it, and with one.
+/// Measures how long an urgent task waits beside tasks that each take a worker for 50 ms. Returns
+/// the median and the longest wait in milliseconds, without and with a worker kept for it.
 #[must_use]
 pub fn waits(rounds: usize) -> [(&'static str, [f64; 2]); 2] {
     let keep = |it: fair::Builder| it.reserve(Priority::Highest, 1);
@@ -255,7 +256,7 @@ fn wait(samples: usize, settings: impl Fn(fair::Builder) -> fair::Builder) -> [f
         long.spawn_detached(|| sleep(Duration::from_millis(50))).unwrap();
     }
     let waits = (0..samples).map(|sample| {
-        // Out of step with the long ones.
+        // The pauses vary, so that urgent tasks arrive at different moments of the long tasks.
         sleep(Duration::from_millis(3 + sample as u64 * 7 % 47));
         let start = Instant::now();
         let wait = urgent.spawn(move || start.elapsed()).join().expect("no panic");

@@ -1,5 +1,5 @@
-//! Scenarios of futures: spawning and joining them, yields, and wakes by another thread. The goals
-//! of the pool and of a queue, to async-executor and tokio, are the same in each row.
+//! Scenarios of futures: spawning and joining them, yields, and wakes by another thread. Each row
+//! has the same three goals, in [`GOALS`].
 
 use crate::scenarios::{Run, Scenario};
 use filch::fair::{FairScheduler, Queue};
@@ -12,27 +12,27 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Instant;
 
-/// Threads that poll, in every contender.
+/// The number of threads that poll futures, in every contender.
 const WORKERS: usize = 2;
-/// Futures in flight in the rows that have many.
+/// The number of futures in flight at once, in the rows for many futures.
 const MANY: u64 = 1000;
 
-/// A goal of a table: the contender that is judged, its rival, and the ratio that it is to reach.
+/// A goal: one of filch's contenders, its rival, and the largest acceptable ratio of their times.
 pub type Goal = (&'static str, &'static str, f64);
 
-/// The goals, which are the same in each row.
+/// The goals of every row.
 pub const GOALS: [Goal; 3] =
     [("pool", "async-executor", 0.9), ("pool", "tokio", 0.5), ("queue", "tokio", 1.0)];
 
 /// An executor of futures as its users see it.
 pub trait Spawner: Clone + Send + Sync + 'static {
-    /// The name in the tables.
+    /// The contender's name in the tables.
     const NAME: &'static str;
-    /// A handle. A failed task panics in the thread that awaits it.
+    /// A task's handle, which is the future of the result. If the task fails, awaiting it panics.
     type Handle: Future<Output: Send> + Send + Unpin + 'static;
-    /// Starts `WORKERS` threads.
+    /// Starts an executor with `WORKERS` threads.
     fn start() -> Self;
-    /// Spawns a future.
+    /// Spawns a future, and returns its handle.
     fn spawn<F: Future<Output = u64> + Send + 'static>(&self, future: F) -> Self::Handle;
 }
 
@@ -92,7 +92,7 @@ impl Spawner for Tokio {
     }
 }
 
-/// async-executor, on threads that run it as smol's do.
+/// async-executor, on threads that call its `run` as smol's threads do.
 #[derive(Clone, Debug)]
 pub struct AsyncExecutor(Arc<async_executor::Executor<'static>>);
 
@@ -123,7 +123,8 @@ impl Spawner for Smol {
     const NAME: &'static str = "smol";
     type Handle = smol::Task<u64>;
 
-    /// [`all`] has told it how many threads to start.
+    /// Returns smol's executor. Its first use starts `WORKERS` threads, because [`all`] has set a
+    /// variable.
     fn start() -> Self {
         Smol
     }
@@ -154,10 +155,11 @@ macro_rules! row {
     };
 }
 
-/// Every scenario. To be called before the process has other threads.
+/// Returns every scenario. Must be called while the process has only one thread, because it sets an
+/// environment variable.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    // SAFETY: the process has one thread.
+    // SAFETY: no other thread reads the environment meanwhile, since the process has one thread.
     unsafe { std::env::set_var("SMOL_THREADS", WORKERS.to_string()) };
     vec![
         row!("spawn and join, from outside", 100_000, outside),
@@ -183,7 +185,7 @@ fn yields(times: u64) -> impl Future<Output = u64> + Send {
     })
 }
 
-/// A thread spawns [`MANY`], and then waits for each.
+/// Spawns [`MANY`] futures from a thread outside the executor, which then waits for each of them.
 fn outside<S: Spawner>() -> Run {
     let spawner = S::start();
     Box::new(move |items| {
@@ -196,7 +198,7 @@ fn outside<S: Spawner>() -> Run {
     })
 }
 
-/// The same by a task.
+/// Spawns [`MANY`] futures from a task on the executor, which then awaits each of them.
 fn inside<S: Spawner>() -> Run {
     by_a_task(|spawner: S, items| async move {
         for _ in 0..items.div_ceil(MANY) {
@@ -214,7 +216,7 @@ async fn spawn_and_join<S: Spawner>(spawner: &S) {
     }
 }
 
-/// A task spawns one and waits for it, again and again.
+/// Repeatedly spawns a single future from a task on the executor, which awaits it each time.
 fn one_by_one<S: Spawner>() -> Run {
     by_a_task(|spawner: S, items| async move {
         for item in 0..items {
@@ -239,8 +241,8 @@ fn yields_of_many<S: Spawner>() -> Run {
     })
 }
 
-/// The time that a task takes from when it begins until its future is ready with how many items
-/// that were.
+/// Runs `future` in a task on the executor. The future gets the number of items to do, and returns
+/// the number that it did. The time is that from the task's first poll to the future's end.
 fn by_a_task<S, F>(future: impl Fn(S, u64) -> F + 'static) -> Run
 where
     S: Spawner,
@@ -261,11 +263,11 @@ where
     })
 }
 
-/// Where a future leaves its waker, as an event of an I/O driver would.
+/// An event for which one future waits. Like an I/O driver, it keeps the future's waker.
 #[derive(Default)]
 struct Event {
     waker: Mutex<Option<Waker>>,
-    /// How often it has been told.
+    /// How often the event has happened: the calls of `tell`.
     told: AtomicUsize,
 }
 
@@ -279,7 +281,8 @@ impl Event {
     }
 }
 
-/// Waits for an event that often, and counts each time in `heard`.
+/// A future that ends when its event has happened `until` times. It counts in `heard` the times
+/// that it has noticed.
 struct Listener {
     event: Arc<Event>,
     heard: Arc<AtomicUsize>,
@@ -302,8 +305,8 @@ impl Future for Listener {
     }
 }
 
-/// A thread that is not the executor's wakes all of them, waits until all have run, and does so
-/// again.
+/// Wakes all futures repeatedly, from a thread outside the executor. The thread waits each time
+/// until every future has been polled.
 fn wakes<S: Spawner>(futures: u64) -> Run {
     let spawner = S::start();
     Box::new(move |items| {

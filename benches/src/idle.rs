@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 use std::thread;
 use std::time::Instant;
 
-/// Every scenario. The second contender is the floor: the instructions without which it cannot be
-/// done.
+/// Returns every scenario. The second contender is the floor: the instructions that every
+/// implementation needs.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     vec![
@@ -61,7 +61,8 @@ fn run<T: 'static>(shared: T, operation: impl Fn(&T) + 'static) -> Run {
     })
 }
 
-/// As `run`, by two threads that start together. The time is that of either.
+/// Runs the operation on two threads that start together. The time is the mean of both threads'
+/// times.
 fn run_twice<T: Sync + 'static>(shared: T, operation: fn(&T)) -> Run {
     Box::new(move |items| {
         let (shared, start) = (&shared, &Barrier::new(2));
@@ -81,20 +82,22 @@ fn run_twice<T: Sync + 'static>(shared: T, operation: fn(&T)) -> Run {
     })
 }
 
-/// A notification while no thread is prepared or asleep.
+/// The floor of a notification while no thread is prepared or asleep.
 fn fence_and_load(word: &AtomicU64) {
     fence(SeqCst);
     black_box(word.load(Relaxed));
 }
 
-/// A sleeper that changes its mind: it must be counted, then look, then not be counted.
+/// The floor of preparing and cancelling. The sleeper adds itself to a count, fences before its
+/// look, and takes itself off the count.
 fn count_and_fence(word: &AtomicU64) {
     word.fetch_add(1, Relaxed);
     fence(SeqCst);
     word.fetch_sub(1, Relaxed);
 }
 
-/// As folly's, whose notifier pays for it with a read-modify-write.
+/// Preparing and cancelling as in folly's event count. It needs no separate fence, because each
+/// notification there is a read-modify-write.
 fn count(word: &AtomicU64) {
     word.fetch_add(1, SeqCst);
     word.fetch_sub(1, SeqCst);

@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One scenario, for everybody.
+/// Makes a scenario, with each queue as a contender.
 macro_rules! row {
     ($name:literal, $goal:literal, $items:literal, $T:ty, $scenario:expr) => {
         Scenario {
@@ -42,7 +42,7 @@ macro_rules! row {
     };
 }
 
-/// Every scenario.
+/// Returns every scenario.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     let in_one = |queue: filch::Injector<usize>| {
@@ -63,7 +63,7 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-/// Push one, pop one.
+/// Pushes one item and pops it, repeatedly.
 fn pair<T: Item, Q: Queue<T>>(queue: Q) -> Run {
     Box::new(move |items| {
         let start = Instant::now();
@@ -75,7 +75,7 @@ fn pair<T: Item, Q: Queue<T>>(queue: Q) -> Run {
     })
 }
 
-/// A thousand pushes, then a thousand pops.
+/// Pushes a thousand items, then pops a thousand, repeatedly.
 fn fill_and_drain<T: Item, Q: Queue<T>>(queue: Q) -> Run {
     Box::new(move |items| {
         let rounds = items.div_ceil(1000);
@@ -94,7 +94,8 @@ fn singly<Q: Queue<usize>>(queue: Q) -> Run {
     batches(queue, |queue| (0..1000).for_each(|item| queue.push(black_box(item))))
 }
 
-/// A thousand items in, and in batches into a deque. Emptying the deque is not part of the time.
+/// Pushes a thousand items by `push`, then moves them to a deque in batches. The time does not
+/// include emptying the deque.
 fn batches<Q: Queue<usize>>(queue: Q, push: fn(&Q)) -> Run {
     let local = Q::local();
     Box::new(move |items| {
@@ -119,10 +120,10 @@ fn at_an_end<Q: Queue<usize>>(queue: Q) -> Run {
     pop_from_empty(queue, 256) // they fill a segment
 }
 
-/// Attempts where there is nothing, after so many items.
+/// Pops from an empty queue, through which `items` items have passed before the measurement.
 fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q, items: usize) -> Run {
-    // Boxed before it is used: an optimized build that did not freed a queue twice, SegQueue's as
-    // well as ours. Why is not known.
+    // Without this box, an optimized build freed the queue twice, both with SegQueue and with
+    // filch's injector. The cause is unknown.
     let queue = Box::new(queue);
     (0..items).for_each(|item| queue.push(T::make(item)));
     (0..items).for_each(|_| drop(queue.pop()));
@@ -135,8 +136,8 @@ fn pop_from_empty<T: Item, Q: Queue<T>>(queue: Q, items: usize) -> Run {
     })
 }
 
-/// Pops a share of the items: each consumer knows its own, so that counting together does not
-/// become what is measured.
+/// Pops until the consumer has taken `share` items. A count that all consumers share would cost
+/// time in the measurement.
 fn consume<T: Item, Q: Queue<T>>(queue: &Q, share: u64) {
     let (mut taken, mut misses) = (0, 0);
     while taken < share {
@@ -153,7 +154,8 @@ fn consume<T: Item, Q: Queue<T>>(queue: &Q, share: u64) {
     }
 }
 
-/// Runs the threads of these numbers at once; the time is until the last has ended.
+/// Runs `run` on `threads` threads at once, with the number of each. Returns the time until the
+/// last thread has ended.
 fn together(threads: u64, run: impl Fn(u64) + Sync) -> Duration {
     let barrier = Barrier::new(threads as usize + 1);
     thread::scope(|scope| {
@@ -166,7 +168,7 @@ fn together(threads: u64, run: impl Fn(u64) + Sync) -> Duration {
                 })
             })
             .collect();
-        // Before the barrier: on two cores the threads may be done before this one goes on.
+        // Taken before the barrier: the other threads may be done before this one passes it.
         let start = Instant::now();
         barrier.wait();
         handles.into_iter().for_each(|it| it.join().expect("a thread of the benchmark"));
@@ -174,10 +176,11 @@ fn together(threads: u64, run: impl Fn(u64) + Sync) -> Duration {
     })
 }
 
-/// Producers and consumers at once, each with an equal share.
+/// Runs producers and consumers at once. All producers push equally many items, and all consumers
+/// take equally many.
 fn stream<T: Item, Q: Queue<T>>(queue: Q, producers: u64, consumers: u64) -> Run {
     Box::new(move |items| {
-        // So that it divides among the consumers, too.
+        // Rounded up, so that the total divides evenly among producers and among consumers.
         let share = items.div_ceil(producers * consumers) * consumers;
         let time = together(producers + consumers, |thread| {
             if thread < producers {
@@ -190,7 +193,7 @@ fn stream<T: Item, Q: Queue<T>>(queue: Q, producers: u64, consumers: u64) -> Run
     })
 }
 
-/// Two consumers, and everything is there already.
+/// Pops with two consumers, after all items have been pushed.
 fn backlog<T: Item, Q: Queue<T>>(queue: Q) -> Run {
     Box::new(move |items| {
         let items = items.next_multiple_of(2);

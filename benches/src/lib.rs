@@ -1,7 +1,7 @@
 //! Measures the time for an item or a notification with filch and with its rivals.
 //!
-//! The scenarios are written once, here, and two programs run them: `cargo bench` for criterion's
-//! statistics, and `versus` for ratios of interleaved rounds, which a noisy machine disturbs less.
+//! Two programs run these scenarios. `cargo bench` gives criterion's statistics. `versus` gives
+//! ratios of interleaved rounds, which a noisy machine disturbs less.
 //! A number is always the time for one item, in nanoseconds.
 
 pub mod contenders;

@@ -13,10 +13,10 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Worker threads: as many as the machine has cores that the goals were set on.
+/// The number of worker threads. The goals were set on a machine with as many cores.
 const WORKERS: usize = 2;
 
-/// One scenario, for every pool.
+/// Makes a scenario, with each pool as a contender.
 macro_rules! row {
     ($name:literal, $goal:literal, $against:literal, $items:literal, $scenario:ident) => {
         row!($name, $goal, $against, $items, $scenario,
@@ -35,7 +35,8 @@ macro_rules! row {
     };
 }
 
-/// Every scenario, with what its goal is about: a pool, or "best", the fastest besides filch's own.
+/// Returns every scenario, each with the rival of its goal. The rival is a pool's name, or "best"
+/// for the fastest pool that is not filch's.
 #[must_use]
 pub fn all() -> Vec<(Scenario, &'static str)> {
     vec![
@@ -56,7 +57,7 @@ pub fn all() -> Vec<(Scenario, &'static str)> {
     ]
 }
 
-/// Counts tasks down; the last wakes the waiting thread.
+/// A count of the tasks that are left. The last task wakes the waiting thread.
 struct Countdown {
     left: AtomicUsize,
     waiter: Thread,
@@ -76,21 +77,20 @@ impl Countdown {
     }
 }
 
-/// A countdown that lives as long as the process: a task captures one pointer, as in the article's
-/// pools.
+/// Returns a countdown that is never freed. So a task captures only a pointer to it, as in Duffy's
+/// article.
 fn leaked(tasks: usize) -> &'static Countdown {
-    // A few dozen bytes a round.
+    // Each round leaks a few dozen bytes.
     Box::leak(Box::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() }))
 }
 
-/// Has the allocator sort what others have freed, which is not for the next contender to pay: glibc
-/// puts it off until somebody asks for a large block, and two hundred thousand boxes of the one
-/// before take milliseconds.
+/// Makes the allocator sort the blocks that the previous contender has freed. glibc would sort them
+/// when the next contender asks for a large block. Sorting 200,000 boxes takes milliseconds.
 fn settle_heap() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(64 << 10)));
 }
 
-/// Holds up every worker until the barrier is met twice.
+/// Blocks every worker, and returns the barrier that the caller waits on once to release them.
 fn hold_up<P: Pool>(pool: &P) -> Arc<Barrier> {
     let gate = Arc::new(Barrier::new(WORKERS + 1));
     for _ in 0..WORKERS {
@@ -104,7 +104,8 @@ fn hold_up<P: Pool>(pool: &P) -> Arc<Barrier> {
     gate
 }
 
-/// The time to queue, and the time to drain.
+/// Blocks the workers while the tasks are queued. Returns the time to queue the tasks, and then the
+/// time to run them.
 fn phases<P: Pool>(pool: &P, items: u64) -> [Duration; 2] {
     let gate = hold_up(pool);
     let countdown = leaked(items as usize);
@@ -144,7 +145,7 @@ fn overlapped<P: Pool>() -> Run {
     })
 }
 
-/// So many tasks from outside, each of which spawns so many.
+/// Spawns `outer(items)` tasks from outside the pool, each of which spawns `inner` tasks.
 fn recursive<P: Pool>(outer: impl Fn(u64) -> u64 + 'static, inner: u64) -> Run {
     let pool: &'static P = Box::leak(Box::new(P::new(WORKERS)));
     Box::new(move |items| {
@@ -172,8 +173,8 @@ fn few_large<P: Pool>() -> Run {
     recursive::<P>(|items| items.div_ceil(10_000), 10_000)
 }
 
-/// Fork and join: how long one `join` takes, and the call that it makes twice. The first call is a
-/// task of filch's pool, or is made by a thread that is no worker.
+/// Computes fib 27 by `join`, and measures the time for each `join`. If `from_outside`, filch's
+/// outermost `join` is called on a thread that is no worker.
 fn fib(name: &'static str, threads: usize, from_outside: bool) -> (Scenario, &'static str) {
     const N: u32 = 27;
     const JOINS: u64 = 317_810;
@@ -209,7 +210,7 @@ fn fib(name: &'static str, threads: usize, from_outside: bool) -> (Scenario, &'s
 
     let filch = Filch::new(threads).0;
     let rayon = Rayon::new(threads).0;
-    // The caller is one of its threads.
+    // In chili the calling thread counts as one of the pool's threads.
     let config = chili::Config { thread_count: NonZero::new(threads), ..Default::default() };
     let chili = chili::ThreadPool::with_config(config);
     let contenders = vec![
@@ -229,8 +230,8 @@ fn fib(name: &'static str, threads: usize, from_outside: bool) -> (Scenario, &'s
     (Scenario { name, goal: 0.6, items: JOINS, contenders }, "rayon")
 }
 
-/// A task and its answer, with everything on one CPU: what a wake-up costs besides the kernel's
-/// part.
+/// Spawns a task and waits for it, with all threads on one CPU. So the time has the instructions
+/// and the kernel's thread switches, but no moves of cache lines.
 fn round_trip<P: Pool>() -> Run {
     Box::new(|items| {
         let time = pinned(0, move || {
@@ -250,7 +251,8 @@ fn round_trip<P: Pool>() -> Run {
     })
 }
 
-/// From spawning a task to its start, 20 µs after the last one has ended, while the spawner spins.
+/// Spawns a task 20 µs after the previous one has begun. The time is that until the task begins,
+/// while the spawning thread spins.
 fn after_20_micros<P: Pool>() -> Run {
     let pool = P::new(WORKERS);
     Box::new(move |items| {
@@ -273,7 +275,7 @@ fn after_20_micros<P: Pool>() -> Run {
     })
 }
 
-/// What the process uses of the CPU while nothing is to be done.
+/// Measures the processor time of the process in the 100 ms after a burst of 1,000 tasks.
 fn after_a_burst<P: Pool>() -> Run {
     let pool = P::new(WORKERS);
     Box::new(move |_| {

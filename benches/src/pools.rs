@@ -1,17 +1,15 @@
-//! The operations that each pool in a comparison must have, and an `impl` for each contender, so
-//! that all are called alike.
+//! The trait by which the benchmarks call each pool, and an `impl` for each contender.
 
 use executors::parker::{SmallThreadData, StaticParker};
 use filch::{Executor as _, Job};
 use std::sync::Arc;
 use std::thread;
 
-/// A pool as its users see it. Dropping the last clone ends its threads, where the pool can do
-/// that.
+/// A pool as its users see it. If the pool can end its threads, dropping the last clone ends them.
 pub trait Pool: Clone + Send + Sync + 'static {
-    /// The name in the tables.
+    /// The contender's name in the tables.
     const NAME: &'static str;
-    /// A pool of this many threads.
+    /// Starts a pool with `threads` threads.
     fn new(threads: usize) -> Self;
     /// Spawns a closure without a handle.
     fn spawn<F: FnOnce() + Send + 'static>(&self, f: F);
@@ -50,7 +48,7 @@ impl Pool for Locked {
     }
 }
 
-/// rayon.
+/// rayon's pool.
 #[derive(Clone, Debug)]
 pub struct Rayon(pub Arc<rayon::ThreadPool>);
 
@@ -88,7 +86,7 @@ impl Pool for Tokio {
 #[derive(Clone, Debug)]
 pub struct AsyncExecutor(Arc<async_executor::Executor<'static>>, #[allow(dead_code)] Arc<Stop>);
 
-/// Ends the threads when it is dropped: they wait for it.
+/// Ends the threads of [`AsyncExecutor`] when it is dropped: they wait until the channel closes.
 #[derive(Debug)]
 pub struct Stop(#[allow(dead_code)] async_channel::Sender<()>);
 
@@ -114,12 +112,12 @@ impl Pool for AsyncExecutor {
     }
 }
 
-/// threadpool.
+/// The pool of the crate threadpool.
 #[derive(Clone, Debug)]
 pub struct Threadpool(threadpool::ThreadPool);
 
-// SAFETY: `threadpool::ThreadPool` is not `Sync` for its channel's sender, which is since Rust
-// 1.72.
+// SAFETY: the only field that was not `Sync` is the channel's `Sender`. Since Rust 1.72 a `Sender`
+// is `Sync`.
 unsafe impl Sync for Threadpool {}
 
 impl Pool for Threadpool {
@@ -134,9 +132,9 @@ impl Pool for Threadpool {
     }
 }
 
-/// The work-stealing pool of executors, on crossbeam-deque.
+/// The work-stealing pool of the crate executors, built on crossbeam-deque.
 ///
-/// Never dropped: its threads would panic, and start others in their place.
+/// It is never dropped. After a drop, its threads would panic and start other threads.
 #[derive(Clone)]
 pub struct Executors(
     &'static executors::crossbeam_workstealing_pool::ThreadPool<StaticParker<SmallThreadData>>,
@@ -161,7 +159,7 @@ impl Pool for Executors {
     }
 }
 
-/// Threads that take boxed closures from a channel.
+/// A pool of threads that take boxed closures from a channel.
 #[derive(Clone, Debug)]
 pub struct Channel(crossbeam_channel::Sender<Box<dyn FnOnce() + Send>>);
 

@@ -1,28 +1,28 @@
-//! The operations that each queue for many producers and consumers must have, and an `impl` for
-//! each contender.
+//! The trait by which the benchmarks call each queue for many producers and consumers, and an
+//! `impl` for each contender.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
 /// A queue that threads share by reference.
 pub trait Queue<T>: Send + Sync + 'static {
-    /// What takes a batch; `()` where there are none.
+    /// The deque to which batches go, or `()` if the queue has no batches.
     type Local: Send;
-    /// An empty queue, unbounded.
+    /// Returns an empty and unbounded queue.
     fn new() -> Self;
-    /// Pushes.
+    /// Pushes an item.
     fn push(&self, item: T);
-    /// Pops; `None` if it is empty.
+    /// Pops the oldest item, or returns `None` if the queue is empty.
     fn pop(&self) -> Option<T>;
-    /// A deque that takes batches.
+    /// Returns an empty deque for batches.
     fn local() -> Self::Local;
-    /// Moves up to 32 items, half of what is there, to a deque. Returns whether it did.
+    /// Moves half of the items, and at most 32, to `local`. Returns whether it moved any.
     fn batch(&self, local: &Self::Local) -> bool;
-    /// Empties that deque, and returns how many items it had.
+    /// Empties `local`, and returns how many items it had.
     fn empty(local: &Self::Local) -> usize;
 }
 
-/// The queues that have batches.
+/// Implements [`Queue`] for the injector of a crate, which has batches.
 macro_rules! injector {
     ($the_crate:ident) => {
         impl<T: Send + 'static> Queue<T> for $the_crate::Injector<T> {
@@ -67,7 +67,7 @@ macro_rules! injector {
 injector!(filch);
 injector!(crossbeam_deque);
 
-/// The queues that have none.
+/// Implements [`Queue`] for a queue without batches.
 macro_rules! queue {
     ($type:ty, $new:expr, |$this:ident, $item:ident| $push:expr, $pop:expr) => {
         impl<T: Send + 'static> Queue<T> for $type {
@@ -96,7 +96,7 @@ macro_rules! queue {
     };
 }
 
-/// kanal's unbounded channel: both ends.
+/// kanal's unbounded channel: its sender and its receiver.
 #[allow(missing_debug_implementations)] // it has none
 pub struct Kanal<T>(kanal::Sender<T>, kanal::Receiver<T>);
 

@@ -1,5 +1,5 @@
-//! A scenario, its goals, and the rows of the deque. Each row has all contenders run the same
-//! program.
+//! The type of a scenario, its goals, and the rows of the deque. In each row all contenders run the
+//! same program.
 
 use crate::contenders::{Crossbeam, Deque, Filch, St3Fifo, St3Lifo, Thief};
 use crate::items::{Boxed, Item};
@@ -7,32 +7,32 @@ use crate::threads;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Runs a scenario for at least this many items; returns the time and the items it took. Returns
-/// no items if a second thread did not take part: then the time says nothing.
+/// Runs a scenario for at least the given number of items. Returns the time and the number of
+/// items. If a second thread did not take part, the number is zero, and the time is discarded.
 pub type Run = Box<dyn FnMut(u64) -> (Duration, u64)>;
 
-/// A row: one thing to do, and everybody who does it.
+/// A row: a program, and the contenders that run it.
 #[allow(missing_debug_implementations)] // closures
 pub struct Scenario {
-    /// As in the tables.
+    /// The row's name in the tables.
     pub name: &'static str,
-    /// The ratio to crossbeam that is to be reached.
+    /// The largest acceptable ratio to the first rival.
     pub goal: f64,
-    /// How many items make a round.
+    /// The number of items in a round.
     pub items: u64,
-    /// Who does it.
+    /// Each contender's name, and its run of the program.
     pub contenders: Vec<(&'static str, Run)>,
 }
 
-/// Second goals: a part of the names of rows, the rival that takes part there, and the ratio to it
-/// that is to be reached.
+/// The second goals: a part of a row's name, the row's second rival, and the largest acceptable
+/// ratio to that rival.
 pub const SECOND_GOALS: [(&str, &str, f64); 3] = [
     ("", "chili", 1.1),
     ("batch of 32, FIFO", "st3", 0.9),
     ("2 producers, 2 consumers", "kanal", 1.2),
 ];
 
-/// One scenario, for every contender that has the flavor.
+/// Makes a scenario, with each deque that has the flavor as a contender.
 macro_rules! row {
     ($name:literal, $goal:literal, $items:literal, $T:ty, lifo, $scenario:expr) => {
         row!($name, $goal, $items, $scenario, Filch<$T, true>, Crossbeam<$T, true>, St3Lifo<$T>)
@@ -54,7 +54,7 @@ macro_rules! row {
     };
 }
 
-/// Every scenario.
+/// Returns every scenario of the deque.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     vec![
@@ -77,7 +77,7 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-/// Pushes one item and pops one, with `below` items below.
+/// Repeatedly pushes one item and pops one, in a deque that always holds `below` further items.
 fn pair<T: Item, D: Deque<T>>(deque: D, below: usize) -> Run {
     (0..below).for_each(|it| deque.push(T::make(it)));
     Box::new(move |items| {
@@ -90,7 +90,7 @@ fn pair<T: Item, D: Deque<T>>(deque: D, below: usize) -> Run {
     })
 }
 
-/// A thousand pushes, then a thousand pops.
+/// Pushes a thousand items, then pops a thousand, repeatedly.
 fn fill_and_drain<T: Item, D: Deque<T>>(deque: D) -> Run {
     Box::new(move |items| {
         let rounds = items.div_ceil(1000);
@@ -107,7 +107,8 @@ fn fill_and_drain<T: Item, D: Deque<T>>(deque: D) -> Run {
     })
 }
 
-/// A thousand steals on the owner's thread. Filling the deque is not part of the time.
+/// Steals a thousand items one by one, on the owner's thread. The time does not include filling the
+/// deque.
 fn steal_one<T: Item, D: Deque<T>>(deque: D) -> Run {
     let thief = deque.thief();
     Box::new(move |items| {
@@ -125,7 +126,7 @@ fn steal_one<T: Item, D: Deque<T>>(deque: D) -> Run {
     })
 }
 
-/// Attempts where there is nothing.
+/// Makes attempts to steal from an empty deque.
 fn steal_from_empty<T: Item, D: Deque<T>>(deque: D) -> Run {
     let thief = deque.thief();
     Box::new(move |items| {
@@ -137,8 +138,8 @@ fn steal_from_empty<T: Item, D: Deque<T>>(deque: D) -> Run {
     })
 }
 
-/// Thirty batches of thirty-two out of a deque that has more than twice as many, each time. Filling
-/// the one and emptying the other is not part of the time.
+/// Steals thirty batches of 32 from a deque of 1,024 items, which has at least 64 items at each
+/// steal. The time does not include filling this deque and emptying the destination.
 fn steal_batches<T: Item, D: Deque<T>>(deque: D) -> Run {
     let (thief, dest) = (deque.thief(), D::new());
     Box::new(move |items| {

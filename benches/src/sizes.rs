@@ -1,6 +1,6 @@
-//! Measures costs that depend on a number: reports and waits by the number of queues, tasks by the
-//! number in one token or group, and tokens by the length of their chain. A cost that grows with
-//! the square shows as a column that grows.
+//! Measures costs that may depend on a number: of queues, threads, tasks of a token or group, or
+//! tokens in a chain. Each cost is divided by its number. So a column that grows shows a total cost
+//! that grows faster than the number.
 
 use filch::executor::{Executor, ExecutorId, Inline, Rejected, TaskBuilder};
 use filch::fair::FairScheduler;
@@ -12,14 +12,14 @@ use std::sync::{Barrier, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many queues are asked for.
+/// The numbers of queues in a report.
 pub const QUEUES: [usize; 3] = [1024, 8192, 65_535];
-/// How many threads wait, each for a queue of its own.
+/// The numbers of waiting threads. Each thread waits for a queue of its own.
 pub const THREADS: [usize; 3] = [50, 200, 800];
-/// How many tasks a token or a group has, and how many tokens a chain.
+/// The numbers of tasks in a token or a group, and of tokens in a chain.
 pub const TASKS: [usize; 3] = [1024, 16_384, 131_072];
 
-/// The nanoseconds a queue that two reports and their difference take.
+/// Measures two reports and their difference, in nanoseconds for each queue.
 #[must_use]
 pub fn reports(rounds: usize) -> Vec<(usize, f64)> {
     let measure = |count: usize| {
@@ -37,7 +37,8 @@ pub fn reports(rounds: usize) -> Vec<(usize, f64)> {
     QUEUES.map(measure).into()
 }
 
-/// The microseconds a thread until all have noticed that their queues are done.
+/// Measures threads in `wait_idle`, in microseconds for each thread. The time is that from resuming
+/// the queues until all threads have returned.
 #[must_use]
 pub fn waits(rounds: usize) -> Vec<(usize, f64)> {
     let measure = |count: usize| {
@@ -62,7 +63,7 @@ fn wait(threads: usize) -> Duration {
             });
         }
         ready.wait();
-        // For most of them to fall asleep.
+        // Gives the waiting threads time to fall asleep.
         thread::sleep(Duration::from_millis(50));
         let start = Instant::now();
         queues.iter().for_each(|it| _ = it.resume());
@@ -71,7 +72,7 @@ fn wait(threads: usize) -> Duration {
     .elapsed()
 }
 
-/// The first in is the first to run, and only when it is asked for.
+/// An executor that keeps its jobs in FIFO order. A job runs only in a call of `run_one`.
 #[derive(Default)]
 struct Held(Mutex<VecDeque<Job>>);
 
@@ -107,7 +108,7 @@ fn by_tasks(rounds: usize, what: &str, measure: impl Fn(usize) -> Duration) -> V
     TASKS.map(best).into()
 }
 
-/// The nanoseconds a task that is spawned with a token which all have, and runs.
+/// Measures tasks that share one token, in nanoseconds for spawning and running each task.
 #[must_use]
 pub fn tokens(rounds: usize) -> Vec<(usize, f64)> {
     by_tasks(rounds, "tasks of one token", |count| {
@@ -121,7 +122,8 @@ pub fn tokens(rounds: usize) -> Vec<(usize, f64)> {
     })
 }
 
-/// The nanoseconds a token of a chain, from when it is made until it is cancelled and gone.
+/// Measures a chain of tokens: it is made, cancelled at its root, and dropped. The unit is
+/// nanoseconds for each token.
 #[must_use]
 pub fn chains(rounds: usize) -> Vec<(usize, f64)> {
     by_tasks(rounds, "tokens in a chain", |count| {
@@ -135,7 +137,8 @@ pub fn chains(rounds: usize) -> Vec<(usize, f64)> {
     })
 }
 
-/// The nanoseconds a task that comes into a group as another ends, while the group has so many.
+/// Measures a group with `count` tasks, to which one task is added each time that one ends. The
+/// unit is nanoseconds for each task that is added.
 #[must_use]
 pub fn groups(rounds: usize) -> Vec<(usize, f64)> {
     by_tasks(rounds, "tasks of a group", |count| {

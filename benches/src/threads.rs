@@ -10,7 +10,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A thief on another thread takes all that the owner has pushed, while the owner waits.
+/// Pushes all items, and then measures a thief on another thread that steals them. The owner waits
+/// meanwhile.
 pub fn drain<T: Item, D: Deque<T>>(deque: D) -> Run {
     Box::new(move |items| {
         (0..items as usize).for_each(|it| deque.push(T::make(it)));
@@ -27,8 +28,8 @@ pub fn drain<T: Item, D: Deque<T>>(deque: D) -> Run {
     })
 }
 
-/// The owner pushes sixty-four and pops what is left of them, again and again, while a thief steals
-/// as fast as it can. The time is the owner's. No items are counted if the thief has stolen none.
+/// Measures an owner that repeatedly pushes 64 items and pops until the deque is empty. Meanwhile a
+/// thief steals without pause. If the thief has stolen no item, the number of items is zero.
 pub fn under_attack<T: Item, D: Deque<T>>(deque: D) -> Run {
     Box::new(move |items| {
         let thief = deque.thief();
@@ -56,7 +57,7 @@ pub fn under_attack<T: Item, D: Deque<T>>(deque: D) -> Run {
     })
 }
 
-/// How long a cache line takes to the other core and back.
+/// Measures how long a cache line takes to the other core and back.
 #[must_use]
 pub fn round_trip() -> Duration {
     const TRIPS: usize = 20_000;
@@ -82,18 +83,18 @@ pub fn round_trip() -> Duration {
     time / TRIPS as u32
 }
 
-/// Runs `f` on a thread that stays on this CPU, as do the threads that it starts.
+/// Runs `f` on a thread that stays on the CPU `cpu`. Threads that `f` starts stay there too.
 ///
 /// # Panics
 ///
-/// Panics if the system does not let it.
+/// Panics if the system refuses to bind the thread to that CPU, or if `f` panics.
 pub fn pinned<R: Send + 'static>(cpu: usize, f: impl FnOnce() -> R + Send + 'static) -> R {
     let body = move || {
-        // SAFETY: all zero is a valid set of no CPUs.
+        // SAFETY: a `cpu_set_t` is a mask of bits, and all zero is the valid empty set.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the set is ours.
+        // SAFETY: `set` is a local variable, so no other thread uses it.
         unsafe { libc::CPU_SET(cpu, &mut set) };
-        // SAFETY: it reads a set of that size.
+        // SAFETY: the call reads `size_of_val(&set)` bytes from `set`, which is that large.
         let result = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
         assert_eq!(result, 0, "this thread cannot be pinned to CPU {cpu}");
         f()
@@ -101,11 +102,11 @@ pub fn pinned<R: Send + 'static>(cpu: usize, f: impl FnOnce() -> R + Send + 'sta
     std::thread::spawn(body).join().expect("the pinned thread does not panic")
 }
 
-/// What the process has used of all CPUs.
+/// Returns the processor time that the process has used so far, on all CPUs.
 #[must_use]
 pub fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes a `timespec`.
+    // SAFETY: the call writes one `timespec` to `time`, which is one.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     assert_eq!(result, 0, "the process's clock can be read");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

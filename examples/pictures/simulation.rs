@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) const THREADS: usize = 4;
-/// When the small batch arrives.
+/// The virtual time at which the small batch arrives.
 pub(crate) const ARRIVAL: Duration = Duration::from_millis(500);
 
-/// Tasks of the same length.
+/// A batch of tasks that all take the same time.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch {
     pub(crate) tasks: usize,
@@ -27,10 +27,10 @@ pub(crate) enum Sharing {
     ByTime,
 }
 
-/// When a task ran.
+/// The virtual times at which a task began and ended.
 type Span = (Duration, Duration);
 
-/// The time at which each task of the small batch ran, and each task of the large batch.
+/// The span of each task, first for the small batch and then for the large batch.
 pub(crate) struct Run([Vec<Span>; 2]);
 
 pub(crate) fn run(sharing: Sharing) -> Result<Run, QueueError> {

@@ -50,7 +50,7 @@ pub(crate) struct Work {
     pub(crate) deadline: Option<Instant>,
     pub(crate) operation: Operation,
     pub(crate) body: Bytes,
-    /// Room for the body.
+    /// The tenant's memory for the body, which is given back when the work is dropped.
     pub(crate) room: OwnedSemaphorePermit,
     pub(crate) counted: Counted,
 }

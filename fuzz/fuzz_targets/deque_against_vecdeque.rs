@@ -1,9 +1,9 @@
 //! Deques against `VecDeque`s, on one thread: any program, same answers, and nothing leaked.
 //!
-//! Interleavings are the models' business. This looks for what tiny models cannot reach: long
-//! programs, every fill level, rings that go round many times, deques that steal from each other.
-//! The programs are those of `tests/deque/against_vecdeque.rs`; here libFuzzer writes them, guided
-//! by what they reach, and AddressSanitizer looks on.
+//! The models check interleavings. This target looks for faults that tiny models cannot reach. Its
+//! programs are long, fill deques to every level, go round rings many times, and let deques steal
+//! from each other. They are those of `tests/deque/against_vecdeque.rs`. Here libFuzzer writes
+//! them, guided by the code that they reach, under AddressSanitizer.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

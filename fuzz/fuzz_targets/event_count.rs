@@ -3,7 +3,7 @@
 #![no_main]
 
 #[path = "../../tests/programs/event_count.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod event_count;
 
 use libfuzzer_sys::fuzz_target;

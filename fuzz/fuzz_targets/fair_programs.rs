@@ -1,11 +1,11 @@
-//! Queues over five executors, on real threads: nothing dangles; `tests/programs/queues.rs` says
-//! more. What it finds may not happen twice.
+//! Queues over five executors, on real threads: no handle dangles. `tests/programs/queues.rs` says
+//! more. A failure may not happen a second time.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "../../tests/programs/queues.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod queues;
 
 use common::closures::keep_quiet;

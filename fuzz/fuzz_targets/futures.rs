@@ -1,11 +1,12 @@
-//! Futures over pools, queues and a stepper: each ends as its handle says;
-//! `tests/programs/futures/mod.rs` says more. What it finds on real threads may not happen twice.
+//! Futures over pools, queues and a stepper: each ends as its handle says.
+//! `tests/programs/futures/mod.rs` says more. A failure on real threads may not happen a second
+//! time.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "../../tests/programs/futures/mod.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod futures;
 
 use common::closures::keep_quiet;

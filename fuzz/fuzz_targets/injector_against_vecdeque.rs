@@ -1,7 +1,7 @@
 //! The injector against a `VecDeque`, on one thread: any program, same answers, and nothing leaked.
 //!
-//! The programs are those of `tests/injector/against_vecdeque.rs`; here libFuzzer writes them,
-//! guided by what they reach, and AddressSanitizer looks on.
+//! The programs are those of `tests/injector/against_vecdeque.rs`. Here libFuzzer writes them,
+//! guided by the code that they reach, under AddressSanitizer.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,11 +1,11 @@
-//! Promises that meet, on real threads: each holds; `tests/programs/meetings/mod.rs` says more.
-//! What it finds may not happen twice.
+//! Programs that combine promises, on real threads: each promise holds.
+//! `tests/programs/meetings/mod.rs` says more. A failure may not happen a second time.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "../../tests/programs/meetings/mod.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod meetings;
 
 use common::closures::keep_quiet;

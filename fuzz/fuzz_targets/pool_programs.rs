@@ -1,11 +1,11 @@
-//! A pool on real threads: nothing is lost; `tests/programs/pool.rs` says more. What it finds may
-//! not happen twice.
+//! A pool on real threads: no job is lost. `tests/programs/pool.rs` says more. A failure may not
+//! happen a second time.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "../../tests/programs/pool.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod pool;
 
 use common::closures::keep_quiet;

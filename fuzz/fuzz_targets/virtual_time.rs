@@ -1,11 +1,11 @@
-//! Queues on a virtual clock: what may run runs and nothing else, the same way twice;
-//! `tests/programs/virtual_time/mod.rs` says more.
+//! Queues on a virtual clock: a task runs if and only if it may, and a program runs the same way
+//! twice. `tests/programs/virtual_time/mod.rs` says more.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
 #[path = "../../tests/programs/virtual_time/mod.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod virtual_time;
 
 use common::closures::keep_quiet;

@@ -1,9 +1,9 @@
-//! Weights that change, on a virtual clock: shares follow them; `tests/programs/weights.rs` says
-//! more.
+//! Weights that change, on a virtual clock: shares follow the new weights;
+//! `tests/programs/weights.rs` says more.
 #![no_main]
 
 #[path = "../../tests/programs/weights.rs"]
-#[allow(dead_code)] // the dice are libFuzzer's
+#[allow(dead_code)] // libFuzzer does not use the strategies
 mod weights;
 
 use filch_fuzz::with_threads;

@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Helpers that the fuzz targets share.
 
 use arbitrary::{Error, Result, Unstructured};
 use std::sync::OnceLock;
@@ -6,17 +6,18 @@ use std::{fs, thread};
 
 /// A number in this range, both ends included.
 ///
-/// Named by the fields of the programs that the targets run: `arbitrary(with = from::<1, 4, _>)`.
+/// The programs of the targets name this function for their fields: `arbitrary(with = from::<1, 4,
+/// _>)`.
 pub fn from<const LEAST: u64, const MOST: u64, N: TryFrom<u64>>(
     bytes: &mut Unstructured<'_>,
 ) -> Result<N> {
     bytes.int_in_range(LEAST..=MOST)?.try_into().map_err(|_| Error::IncorrectFormat)
 }
 
-/// Runs this, and waits until all threads that it has started are gone.
+/// Calls `run`, and waits until all threads that it has started are gone.
 ///
-/// A pool whose last handle is dropped by one of its own workers does not wait for them, and what a
-/// thread still has would be reported as a leak of the program that is run.
+/// If a worker drops the last handle of its pool, it does not wait for the other workers. Their
+/// memory would be reported as a leak of this program.
 pub fn with_threads(run: impl FnOnce()) {
     static BEFORE: OnceLock<usize> = OnceLock::new();
 
@@ -27,7 +28,8 @@ pub fn with_threads(run: impl FnOnce()) {
     }
 }
 
-/// How many threads the process has. (Counting `/proc/self/task` misses some while others go.)
+/// Returns the number of threads of the process. (Counting `/proc/self/task` misses some threads
+/// while others end.)
 fn threads() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let count = status.lines().find_map(|line| line.strip_prefix("Threads:"));

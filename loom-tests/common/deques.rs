@@ -7,7 +7,8 @@ use filch::deque::{Builder, Flavor, Stealer, Worker};
 /// Steal a `b`atch of two, steal a batch of `f`our, steal a batch of two `a`nd pop.
 pub type Steps = &'static str;
 
-/// A deque, the owner's steps before and while thieves are there, and each thief's steps.
+/// A deque, the owner's steps before (`before`) and while (`owner`) thieves run, and each thief's
+/// steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     pub flavor: Flavor,

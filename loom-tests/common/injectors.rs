@@ -12,8 +12,8 @@ use std::iter;
 /// injector is `e`mpty, or whether its `l`ength is zero.
 pub type Steps = &'static str;
 
-/// The operations of a thread, with their results. Items are numbered by thread, in the order of
-/// pushing. Those of one batch differ in the last digit only.
+/// The operations of a thread, with their results. An item's number has the pushing thread in its
+/// hundreds. The items of one batch differ in the last digit only.
 #[derive(Default)]
 struct Log {
     did: Vec<Did>,
@@ -129,15 +129,15 @@ impl Log {
 }
 
 /// Runs the steps `before` alone, then each thread's steps, then takes the remaining items. The
-/// last thread may `j`oin the first among its steps. Then a switch between the two is no
-/// preemption. A thread that is spawned there does the steps in parentheses. Checks that
+/// last thread `j`oins the first one at a step `j`; a switch there is no preemption. Steps in
+/// parentheses are done by a thread that is spawned at that point. Checks that
 ///
 /// - each item that was not refused is taken once;
 /// - no thread finds the queue empty while an item is known to be there, or a chain of items. In a
 ///   chain, each item is pushed before the previous item is taken;
 /// - no thread takes the later of two items before the earlier, if their pushes have a known order.
-///   The earlier item is not left at the end if the later is gone. The items of one batch are
-///   pushed together.
+/// The earlier item is not left at the end if the later is gone. The items of one batch have no
+/// order.
 ///
 /// # Panics
 ///

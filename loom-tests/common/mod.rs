@@ -30,18 +30,18 @@ pub enum Bound {
     Exhaustive,
     /// Executions with at most this many preemptions.
     Preemptions(usize),
-    /// That bound, for a model that takes seconds. The audit, which runs models again for
-    /// every site, leaves it out.
+    /// At most this many preemptions, for a model that takes seconds. The audit (`cargo xtask
+    /// orderings`), which runs models again for every site, leaves this model out.
     Slow(usize),
-    /// That bound, for a model that takes about `seconds`, more than ten. The audit and `cargo xtask loom --usual`,
-    /// which runs for every change, leave it out. CI runs it with one preemption less (`--short`),
-    /// and the campaign with all of its preemptions.
+    /// At most `preemptions`, for a model that takes about `seconds`, more than ten. The audit and
+    /// `cargo xtask loom --usual`, which runs for every change, leave it out. CI runs it with one
+    /// preemption less (`--short`), and the campaign with all of them.
     Long { preemptions: usize, seconds: u32 },
     /// The bound `most` (`None` is every execution), for a model that then takes more than ten
     /// seconds. For a change, and in CI, it has `short` preemptions.
     Deep { most: Option<usize>, short: usize },
-    /// That bound, for a model that shows nothing with fewer preemptions. The audit does not lower
-    /// it.
+    /// At most this many preemptions, for a model that shows nothing with fewer. The audit does not
+    /// lower this bound.
     Needs(usize),
 }
 
@@ -138,14 +138,15 @@ pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'stati
     let seconds = start.elapsed().as_secs_f64();
     report(name, bound, executions, seconds);
     assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
-    // Who lowers bounds takes each failure for a witness. This failure would be none.
+    // The audit lowers bounds, and takes each failure for a noticed defect. So this check is off
+    // there.
     if env::var_os("FILCH_PREEMPTIONS_AT_MOST").is_none() {
         assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
     }
 }
 
-/// Explores a program for each thread on one board. The main thread runs the last program. `check`
-/// looks at the board at the end.
+/// Explores a model in which each thread runs one program on a shared board. The main thread runs
+/// the last program. `check` is called with the board when all threads have ended.
 pub fn on_a_board<B: 'static>(
     name: &str,
     bound: Bound,
@@ -189,7 +190,7 @@ fn append(path: &str, row: &str) {
 ///
 /// # Panics
 ///
-/// Panics if an item is missing or there twice.
+/// Panics if an item was lost, or was taken twice.
 pub fn each_once<T: Ord + fmt::Debug>(pushed: impl IntoIterator<Item = T>, taken: Vec<T>) {
     let (mut pushed, mut taken) = (Vec::from_iter(pushed), taken);
     pushed.sort();

@@ -1,8 +1,8 @@
 //! Operations on a queue, and a check whether a queue can have given their results.
 //!
-//! An operation is known to come before another if its end happens before the other's call. Either
-//! both are steps of one thread, or a value was handed on in between. An order by time would be too
-//! strict. It would condemn the correct result of a load that reads an old value.
+//! Operation A is known to come before operation B if A's end happens-before B's call. Either both
+//! are steps of one thread, or a value was handed on in between. An order by time would be too
+//! strict: it would reject the correct result of a load that reads an old value.
 //!
 //! The conditions are those of Henzinger, Sezgin and Vafeiadis, *Aspect-oriented linearizability
 //! proofs*, CONCUR 2013.
@@ -12,9 +12,9 @@ use std::fmt::Debug;
 /// An operation and its result. Items are all different.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Did {
-    /// Pushed these items, all at once: the items of one push are not ordered.
+    /// Pushed these items in one operation, so they have no order among themselves.
     Pushed(Vec<u32>),
-    /// Took these, in this order.
+    /// Took these items, in this order.
     Took(Vec<u32>),
     FoundNothing,
     /// Spawned a thread, or ended. A thread that has `Heard` the same number knows of all earlier
@@ -27,8 +27,8 @@ pub enum Did {
 #[derive(Debug)]
 pub struct Known<'a> {
     operations: Vec<&'a Did>,
-    /// Entry `2n` is for the call of operation `n`, and entry `2n + 1` for its end. An entry has a
-    /// bit for each call and end that comes later.
+    /// Entry `2n` is for the call of operation `n`, and entry `2n + 1` for its end. An entry has
+    /// bit `m` set if the event of entry `m` comes later.
     later: Vec<u128>,
 }
 

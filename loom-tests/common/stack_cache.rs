@@ -11,7 +11,8 @@ use std::hint::spin_loop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
-/// loom's stacks are smaller than this, and large blocks of the heap are larger.
+/// The largest mapping, in bytes, that is taken for a stack. loom's stacks are smaller, and blocks
+/// that the heap maps are larger.
 const LARGEST: size_t = 64 << 10;
 const PLACES: usize = 64;
 
@@ -37,7 +38,7 @@ fn with<R>(wanted: impl Fn(&Stack) -> bool, f: impl FnOnce(&mut Stack) -> R) -> 
         spin_loop();
     }
     let kept = &raw mut KEPT;
-    // SAFETY: we hold the lock, and nothing in here takes it again.
+    // SAFETY: this thread has the lock, and neither closure takes it again.
     let stacks = unsafe { &mut (*kept).0 };
     let result = stacks.iter_mut().find(|it| wanted(it)).map(f);
     LOCKED.store(false, Release);
@@ -67,7 +68,7 @@ unsafe extern "C" fn mmap(
             return stack;
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are the caller's, who meets the conditions of `mmap`.
     let mapped =
         unsafe { libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset) };
     let mapped = mapped as *mut c_void;
@@ -88,7 +89,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
     if guarded == Some(true) {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are the caller's, who meets the conditions of `mprotect`.
     unsafe { as_int(libc::syscall(libc::SYS_mprotect, address, length, protection)) }
 }
 
@@ -101,7 +102,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     if with(ours, |it| it.in_use = false).is_some() {
         return 0;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the arguments are the caller's, who meets the conditions of `munmap`.
     unsafe { as_int(libc::syscall(libc::SYS_munmap, address, length)) }
 }
 

@@ -5,8 +5,8 @@ use filch::idle::EventCount;
 use filch::{Steal, Worker};
 use loom::sync::Arc;
 
-/// Two thieves and a deque. The thief that loses a race has not found the deque empty. If it
-/// concludes that the deque is empty, it sleeps although the second item is there.
+/// Two thieves steal from a deque with two items. The thief that loses the race for the first item
+/// gets `Retry`. If it took that for `Empty`, it would sleep although the second item is there.
 pub fn retry(name: &str, is_retry_work: bool) {
     model(name, Preemptions(2), move || {
         let (owner, pushes) = (Worker::new_fifo(), Arc::new(EventCount::new()));

@@ -1,17 +1,18 @@
-//! A trace: the mark by which a model sees that a closure has run.
+//! A trace: a counter by which a model checks that a closure has run.
 
 use loom::cell::UnsafeCell;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// How often a closure has run. A look that is not ordered after the closure fails the model.
+/// Counts the runs of a closure. A read of the count that is not ordered after the closure fails
+/// the model.
 #[derive(Clone)]
 pub struct Trace(Arc<UnsafeCell<usize>>);
 
 // SAFETY: loom checks each access to the cell; concurrent accesses fail the model rather than race.
 unsafe impl Send for Trace {}
-// SAFETY: as above.
+// SAFETY: as for `Send`: loom checks each access to the cell.
 unsafe impl Sync for Trace {}
 
 impl Trace {
@@ -41,19 +42,19 @@ impl Trace {
     }
 
     pub fn leave(&self) {
-        // SAFETY: as above.
+        // SAFETY: loom reports an access that is concurrent with this one.
         self.0.with_mut(|runs| unsafe { *runs += 1 });
     }
 
-    /// Returns a closure that fails the model if it runs twice.
+    /// Leaves a trace, and fails the model if there is one already.
     pub fn leave_once(&self) {
-        // SAFETY: as above.
+        // SAFETY: loom reports an access that is concurrent with this one.
         let before = self.0.with_mut(|runs| unsafe { std::mem::replace(&mut *runs, 1) });
         assert!(before == 0, "a closure ran twice");
     }
 
     pub fn runs(&self) -> usize {
-        // SAFETY: as above.
+        // SAFETY: loom reports a write that is concurrent with this read.
         self.0.with(|runs| unsafe { *runs })
     }
 

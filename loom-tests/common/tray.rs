@@ -43,7 +43,7 @@ impl Tray {
         }
     }
 
-    /// Runs all there are.
+    /// Runs jobs until the tray is empty.
     pub(crate) fn run_all(&self) {
         while let Some(job) = self.take() {
             job.run();
@@ -79,7 +79,7 @@ impl Policy for First {
     }
 }
 
-/// A clock that moves on at each look.
+/// A clock that advances by 1 µs at each reading.
 #[derive(Default)]
 pub(crate) struct Ticking(std::sync::atomic::AtomicU64);
 
@@ -98,8 +98,8 @@ pub(crate) fn submit(queue: &Queue, trace: &Trace) {
     queue.spawn_detached(trace.job()).unwrap();
 }
 
-/// A task waits with `waits` until another task has been submitted. Then it needs that task to have
-/// run, as on another thread of the executor.
+/// Runs a task that waits, through `waits`, for the submission of a second task. The first task
+/// then runs the tickets on the tray, and fails the model if they have not served the second task.
 pub(crate) fn the_next_is_served(tray: &Tray, waits: fn(Box<dyn FnOnce()>)) {
     let fair = scheduler(tray).build();
     let (queue, trace) = (fair.default_queue().clone(), Trace::new());

@@ -97,15 +97,15 @@ fn two_batches_share_no_item_fifo() {
     an_item_is_taken_once("two_batches_share_no_item_fifo", Exhaustive, program);
 }
 
-/// A batch that needs two announcements.
+/// A batch of four items needs two announcements, since in a model an announcement covers two.
 #[test]
 fn a_long_batch_goes_on_where_it_was() {
     let program = Program { before: "ppppppp", owner: "oo", thieves: &["f"], ..LIFO };
     an_item_is_taken_once("a_long_batch_goes_on_where_it_was", Exhaustive, program);
 }
 
-/// RUSTSEC-2021-0093 (row 1 of the list of known bugs): the buffer is replaced between two items of
-/// a batch.
+/// RUSTSEC-2021-0093 (known bug 1 of DESIGN.md, section 12): the buffer is replaced between two
+/// items of a batch.
 #[test]
 fn a_batch_follows_the_owner_into_a_new_buffer() {
     let program = Program { capacity: 2, before: "pp", owner: "poop", thieves: &["b"], ..LIFO };
@@ -118,8 +118,8 @@ fn a_batch_follows_the_owner_into_a_new_buffer_fifo() {
     an_item_is_taken_once("a_batch_follows_the_owner_into_a_new_buffer_fifo", Exhaustive, program);
 }
 
-/// Row 1 again: the buffer is replaced first, and its items change later. A thief that loads the
-/// buffer before it looks at `bottom` finds an old item, or no item.
+/// Known bug 1 of DESIGN.md, section 12: the owner replaces the buffer, and then changes its items.
+/// A thief that loads the buffer before it looks at `bottom` finds an old item, or no item.
 #[test]
 fn a_batch_takes_its_buffer_after_its_look() {
     let program = Program { capacity: 4, before: "ppp", owner: "oorp", thieves: &["b"], ..LIFO };
@@ -132,7 +132,7 @@ fn a_batch_takes_its_buffer_after_its_look_fifo() {
     an_item_is_taken_once("a_batch_takes_its_buffer_after_its_look_fifo", Exhaustive, program);
 }
 
-/// Row 10 of the list of known bugs: a stolen batch is stolen again from the thief's deque.
+/// Known bug 10 of DESIGN.md, section 12: a stolen batch is stolen again from the thief's deque.
 fn a_stolen_batch_can_be_stolen_again(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let first = Worker::with_capacity(flavor, 4);

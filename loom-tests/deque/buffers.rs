@@ -11,7 +11,8 @@
 use crate::common::Bound::*;
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 
-/// Row 2 of the list of known bugs: a thief that reads a slot which the new buffer lacks.
+/// Known bug 2 of DESIGN.md, section 12: a thief finds the new buffer before the owner has copied
+/// the item into it.
 #[test]
 fn a_thief_finds_its_item_in_a_new_buffer_lifo() {
     let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["ss"], ..LIFO };
@@ -62,7 +63,7 @@ fn two_thieves_read_no_buffer_that_a_growth_has_freed() {
     );
 }
 
-/// From one slot to eight, and back down to four and two as the owner pops.
+/// The buffer grows from one slot to eight, and shrinks to four and two while the owner pops.
 #[test]
 fn a_thief_reads_no_buffer_that_shrinking_has_freed_lifo() {
     let program =

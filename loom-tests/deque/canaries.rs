@@ -38,7 +38,7 @@ struct Small {
 
 // SAFETY: only the owner touches `kept`, and the other fields are atomic.
 unsafe impl Sync for Small {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`: only the owner touches `kept`.
 unsafe impl Send for Small {}
 
 impl Small {
@@ -66,7 +66,7 @@ impl Small {
     }
 
     fn buffer(&self, order: std::sync::atomic::Ordering) -> &Buffer {
-        // SAFETY: buffers are kept.
+        // SAFETY: `kept` owns every buffer until the deque is dropped.
         unsafe { &*self.buffer.load(order) }
     }
 
@@ -75,7 +75,7 @@ impl Small {
         let mut buffer = self.buffer(Relaxed);
         if bottom - top == buffer.len() as i64 {
             let larger = self.keep(2 * buffer.len());
-            // SAFETY: buffers are kept.
+            // SAFETY: `kept` owns every buffer until the deque is dropped.
             let new = unsafe { &*larger };
             (top..bottom).for_each(|it| slot(buffer, it).copy_to(slot(new, it)));
             self.buffer.store(larger, self.unless(Bug::RelaxedBuffer, Release));
@@ -99,7 +99,7 @@ impl Small {
         let ours =
             newest == top && self.top.compare_exchange(top, top + 1, AcqRel, Acquire).is_ok();
         self.bottom.store(newest + 1, Relaxed);
-        // SAFETY: as above.
+        // SAFETY: a slot of a model itself checks that the copy may be opened.
         ours.then(|| unsafe { slot(self.buffer(Relaxed), newest).copy().assume_init() })
     }
 
@@ -122,14 +122,14 @@ impl Small {
             let item = unsafe { place.copy().assume_init() };
             return if claim() { vec![item] } else { Vec::new() };
         }
-        // With the bug there is only one load of the slot, because a second load would hide the bug
-        // from loom.
+        // With the bug `ReadAfterTheClaim`, the slot is loaded only after the claim. An additional
+        // early load would hide the bug from loom.
         let early = (self.bug != Bug::ReadAfterTheClaim).then(|| place.copy());
         if !claim() {
             return Vec::new();
         }
         let copy = early.unwrap_or_else(|| place.copy());
-        // SAFETY: as in `pop`.
+        // SAFETY: a slot of a model itself checks that the copy may be opened.
         vec![unsafe { copy.assume_init() }]
     }
 
@@ -143,7 +143,7 @@ impl Small {
         if self.bug == Bug::BatchInOneClaim {
             let copies = [slot(hoisted, top).copy(), slot(hoisted, top + 1).copy()];
             let ours = self.top.compare_exchange(top, top + 2, AcqRel, Relaxed).is_ok();
-            // SAFETY: as in `pop`.
+            // SAFETY: a slot of a model itself checks that the copy may be opened.
             let open = |it: filch::for_models::Copied<u32>| unsafe { it.assume_init() };
             return if ours { copies.into_iter().map(open).collect() } else { Vec::new() };
         }
@@ -158,7 +158,7 @@ impl Small {
             if self.top.compare_exchange(index, index + 1, AcqRel, Relaxed).is_err() {
                 break;
             }
-            // SAFETY: as in `pop`.
+            // SAFETY: a slot of a model itself checks that the copy may be opened.
             taken.push(unsafe { copy.assume_init() });
         }
         taken
@@ -169,7 +169,7 @@ fn slot(buffer: &Buffer, index: i64) -> &Slot<u32> {
     &buffer[index.rem_euclid(buffer.len() as i64) as usize]
 }
 
-/// One owner, one thief; steps as in `common/deques.rs`.
+/// Explores a program of one owner and one thief, with the steps of `common/deques.rs`.
 fn program(
     name: &str,
     bug: Bug,
@@ -203,7 +203,7 @@ fn program(
     });
 }
 
-/// Plants a bug in a program that passes without it.
+/// Checks that a program passes without the bug, and fails with it.
 fn planted(
     test: &str,
     bug: Bug,
@@ -223,13 +223,14 @@ fn canary_relaxed_publish() {
     planted("canary_relaxed_publish", Bug::RelaxedPublish, 4, "", "pp", "s");
 }
 
-/// Row 3 of the list of known bugs: since C++20 a relaxed store ends the release sequence.
+/// Known bug 3 of DESIGN.md, section 12: a pop lowers `bottom` with a relaxed store. Since C++20,
+/// that store ends the release sequence of the earlier push.
 #[test]
 fn canary_relaxed_reservation() {
     planted("canary_relaxed_reservation", Bug::RelaxedReservation, 4, "", "ppo", "s");
 }
 
-/// Row 2.
+/// Known bug 2 of DESIGN.md, section 12: the new buffer is stored without a release.
 #[test]
 fn canary_relaxed_buffer() {
     planted("canary_relaxed_buffer", Bug::RelaxedBuffer, 2, "", "ppp", "s");
@@ -250,20 +251,22 @@ fn canary_opened_before_the_claim() {
     planted("canary_opened_before_the_claim", Bug::OpenedBeforeTheClaim, 4, "p", "o", "s");
 }
 
-/// Row 5. If the owner only pushes once, loom does not generate the interleaving that shows the
-/// bug.
+/// Known bug 5 of DESIGN.md, section 12: the thief reads the slot after its claim. The program is
+/// the smallest for which loom generates the interleaving that shows the bug.
 #[test]
 fn canary_read_after_the_claim() {
     planted("canary_read_after_the_claim", Bug::ReadAfterTheClaim, 2, "pp", "opo", "s");
 }
 
-/// Row 1: RUSTSEC-2021-0093.
+/// Known bug 1 of DESIGN.md, section 12 (RUSTSEC-2021-0093): a batch keeps the buffer that it
+/// loaded first.
 #[test]
 fn canary_hoisted_buffer() {
     planted("canary_hoisted_buffer", Bug::HoistedBuffer, 2, "pp", "poop", "b");
 }
 
-/// Row 6: the reason why a batch from a LIFO deque is announced.
+/// Known bug 6 of DESIGN.md, section 12: a batch claimed at once overlaps the owner's pops. So a
+/// batch from a LIFO deque is announced.
 #[test]
 fn canary_batch_in_one_claim() {
     planted("canary_batch_in_one_claim", Bug::BatchInOneClaim, 4, "ppp", "oo", "b");

@@ -65,7 +65,8 @@ fn an_owner_and_two_thieves_share_no_item_fifo() {
     an_item_is_taken_once("an_owner_and_two_thieves_share_no_item_fifo", Preemptions(5), program);
 }
 
-/// Indices wrap after two items in a model, and so does a buffer of two slots.
+/// In a model, indices wrap after two items, and so do the slots of a buffer of two. The owner
+/// reuses a slot while the thief is about to claim it.
 #[test]
 fn a_reused_slot_does_not_change_what_was_taken_lifo() {
     let program = Program { capacity: 2, before: "pp", owner: "opo", thieves: &["ss"], ..LIFO };
@@ -78,7 +79,7 @@ fn a_reused_slot_does_not_change_what_was_taken_fifo() {
     an_item_is_taken_once("a_reused_slot_does_not_change_what_was_taken_fifo", Exhaustive, program);
 }
 
-/// Row 9 of the list of known bugs: a thief is suspended while the indices go once around the
+/// Known bug 9 of DESIGN.md, section 12: a thief is suspended while the indices go once around the
 /// buffer.
 #[test]
 fn a_thief_that_stood_still_takes_nothing_stale() {
@@ -102,7 +103,8 @@ fn a_thief_can_open_what_it_took() {
     });
 }
 
-/// Row 4 of the list of known bugs: an item that neither thread takes is still there.
+/// Known bug 4 of DESIGN.md, section 12: a pop and a steal both found a deque empty that had an
+/// item. Here one of the three threads must get the only item.
 fn empty_means_that_somebody_has_the_item(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 2);
@@ -134,7 +136,7 @@ fn empty_means_that_somebody_has_the_item_fifo() {
     );
 }
 
-/// A steal after a push does not report Empty, unless another thread took the item.
+/// A steal after a completed push returns `Empty` only if the rival thief has taken the item.
 fn a_completed_push_is_seen(name: &str, flavor: Flavor) {
     model(name, Exhaustive, move || {
         let worker = Worker::with_capacity(flavor, 2);

@@ -10,8 +10,8 @@ use filch::for_models::{Domain, Guard, Protected};
 use loom::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::Arc;
 
-/// The two reports of a late use. loom reports a use that the reclamation is not ordered before.
-/// The object reports any other late use.
+/// The two messages for a use of a reclaimed object. loom reports a use that is concurrent with the
+/// reclamation. The object itself reports a use that comes after it.
 const AS_FREED: &[&str] = &["Causality violation", "after it was reclaimed"];
 
 struct Register {

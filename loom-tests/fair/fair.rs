@@ -37,8 +37,8 @@ fn a_task_submitted_as_the_last_ticket_leaves_is_served() {
         let fair = scheduler(&tray).build();
         let traces = [Trace::new(), Trace::new()];
         submit(fair.default_queue(), &traces[0]);
-        // Runs the task and returns. Then it either finds no task and leaves, or finds the task
-        // that comes meanwhile.
+        // The first ticket runs one task. The second ticket either finds no task and leaves, or
+        // finds the task that the main thread submits meanwhile.
         let worker = {
             let tray = tray.clone();
             spawn(move || (0..2).for_each(|_| tray.run_one()))
@@ -114,8 +114,8 @@ fn two_submitters_share_a_ticket() {
     });
 }
 
-/// Two threads serve a queue that runs one task at a time. The thread that finds no place hides the
-/// queue; the thread that frees the place shows it.
+/// Two threads serve a queue that runs one task at a time. The thread that gets no lease takes the
+/// queue out of the ready set. The thread that ends the lease puts the queue back.
 #[test]
 fn a_place_freed_as_the_last_ticket_leaves_is_used() {
     model("a_place_freed_as_the_last_ticket_leaves_is_used", Preemptions(3), || {
@@ -157,8 +157,8 @@ fn tasks_of_an_ordered_queue_are_ordered() {
     });
 }
 
-/// A task waits for another task, whose queue runs one task at a time and is running one. If no
-/// other thread runs the awaited task, the waiting thread does so when the place is free.
+/// A task joins a task of a queue that runs one task at a time, and is running one. When that one
+/// ends, the joining thread is woken and runs the awaited task, unless another thread does.
 #[test]
 fn a_joiner_is_woken_for_a_place_that_becomes_free() {
     let bound = Deep { most: Some(3), short: 2 };
@@ -175,8 +175,8 @@ fn a_joiner_is_woken_for_a_place_that_becomes_free() {
             awaited.join().unwrap();
             seen.runs()
         });
-        // One ticket each. The tickets that they submit stay on the tray until both threads are
-        // done.
+        // The worker runs one ticket, and this thread the rest of those that are there. Tickets
+        // submitted meanwhile stay on the tray until both threads are done.
         let worker = {
             let tray = tray.clone();
             spawn(move || tray.run_one())
@@ -191,7 +191,8 @@ fn a_joiner_is_woken_for_a_place_that_becomes_free() {
     });
 }
 
-/// A lease is charged by one of the two weights.
+/// A weight changes during a lease. The lease is charged by the old or the new weight, and no task
+/// is lost.
 #[test]
 fn a_weight_set_in_a_lease_loses_no_task() {
     model("a_weight_set_in_a_lease_loses_no_task", Long { preemptions: 2, seconds: 50 }, || {
@@ -219,8 +220,8 @@ fn a_weight_set_in_a_lease_loses_no_task() {
     });
 }
 
-/// One queue has been served and another has not. The other queue is next, whatever happens at the
-/// same time.
+/// Queue `served` has had service, and `other` has had none. Both get a task at the same time, and
+/// the task of `other` must run first.
 #[test]
 fn two_changes_of_a_group_are_both_seen() {
     model("two_changes_of_a_group_are_both_seen", Preemptions(3), || {
@@ -230,7 +231,7 @@ fn two_changes_of_a_group_are_both_seen() {
             .policy(WeightedFair::new)
             .quantum(Duration::ZERO)
             .build();
-        // Both in one group of two slots.
+        // Both queues are in one group, which has two slots in a model.
         let served = fair.default_queue().clone();
         let other = fair.queue("other").build().unwrap();
         submit(&served, &Trace::new());
@@ -276,8 +277,8 @@ fn two_queues_made_at_once_are_both_there() {
     });
 }
 
-/// A task may need another thread to poll what has yielded in the task's own lease. The other
-/// server then finds the future, or the lease has seen that the other has left.
+/// A task needs another server to poll a future that has yielded in the task's own lease. Either
+/// the other server finds the future, or this lease sees that the other server has left.
 #[test]
 fn a_future_that_yields_meets_a_queue_that_runs_dry() {
     model("a_future_that_yields_meets_a_queue_that_runs_dry", Preemptions(1), || {
@@ -289,7 +290,7 @@ fn a_future_that_yields_meets_a_queue_that_runs_dry() {
         let is_busy = Arc::new(AtomicBool::new(false));
         let (main, same_tray) = (thread::current().id(), tray.clone());
         let (end, busy) = (Arc::clone(&future), Arc::clone(&is_busy));
-        // It yields too, and so comes between two polls of the other without a look at the injector.
+        // `needs` yields too, so it is polled between two polls of `future` in the same lease.
         let mut has_yielded = false;
         let needs = poll_fn(move |context| {
             if !std::mem::replace(&mut has_yielded, true) {
@@ -298,7 +299,7 @@ fn a_future_that_yields_meets_a_queue_that_runs_dry() {
             }
             if thread::current().id() == main && !busy.load(SeqCst) {
                 same_tray.run_all();
-                // In this order: what is no longer busy has polled the future.
+                // `busy` is read first: a server that is no longer busy has polled the future.
                 assert!(busy.load(SeqCst) || end.is_finished(), "nobody polls the future");
             }
             Poll::Ready(())

@@ -2,7 +2,7 @@
 //! executor.
 //!
 //! The executor is a tray, as in `fair.rs`. Each accepted task must run once or be reported
-//! cancelled, and waiting threads must be told.
+//! cancelled, and waiting threads must wake up.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit};
@@ -157,7 +157,8 @@ fn tasks_cancelled_in_a_lease_count_once() {
     });
 }
 
-/// No thread comes to the job of a cancelled task in a paused queue, except one that waits.
+/// In a paused queue, only a thread in `wait_idle` removes the job of a cancelled task. The
+/// cancellation must wake that thread.
 #[test]
 fn a_wait_for_a_paused_queue_hears_of_a_cancellation() {
     model("a_wait_for_a_paused_queue_hears_of_a_cancellation", Preemptions(2), || {
@@ -173,7 +174,8 @@ fn a_wait_for_a_paused_queue_hears_of_a_cancellation() {
     });
 }
 
-/// The ticket does not come before the queue is paused.
+/// The queue is paused before its ticket runs, so the waiting thread itself must remove the job of
+/// the cancelled task.
 #[test]
 fn a_wait_for_a_queue_hears_of_its_pause() {
     model("a_wait_for_a_queue_hears_of_its_pause", Preemptions(2), || {
@@ -192,7 +194,8 @@ fn a_wait_for_a_queue_hears_of_its_pause() {
     });
 }
 
-/// A sweep has met the job of a task that has not ended while the queue is resumed and served.
+/// A sweep takes the job of a live task out of the queue and puts it back, while the queue is
+/// resumed and served.
 #[test]
 fn a_sweep_hides_no_task_from_a_server() {
     model("a_sweep_hides_no_task_from_a_server", Preemptions(2), || {

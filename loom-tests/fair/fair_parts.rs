@@ -86,7 +86,7 @@ fn who_serves_sees_a_sweep() {
             let life = life.clone();
             spawn(move || {
                 life.pause(false);
-                // In this order. No sweep begins while there is this lease, which does not end.
+                // The lease begins before the load, and never ends. So no sweep begins after it.
                 begin(&life, false) && mark.load(Relaxed) == 0
             })
         };
@@ -138,8 +138,8 @@ fn who_closes_an_idle_queue_sees_its_tasks() {
     });
 }
 
-/// A thread ends the last lease of a closed queue, and has not told the end yet. Others close the
-/// queue meanwhile, or drop its handle. One tells.
+/// One thread ends the last lease of a queue while two others close it. Exactly one of the three
+/// reports the queue's end.
 #[test]
 fn one_tells_the_end_of_a_closed_queue() {
     model("one_tells_the_end_of_a_closed_queue", Exhaustive, || {
@@ -160,8 +160,8 @@ fn one_tells_the_end_of_a_closed_queue() {
     });
 }
 
-/// A task ends, a lease ends, the handle is dropped: exactly one of them is told that the queue has
-/// ended.
+/// At the same time, a task ends, a lease ends, and the handle is dropped. Exactly one of these
+/// three calls returns that the queue is over.
 #[test]
 fn one_finds_a_queue_over_and_sees_all() {
     model("one_finds_a_queue_over_and_sees_all", Exhaustive, || {
@@ -193,7 +193,8 @@ fn one_finds_a_queue_over_and_sees_all() {
     });
 }
 
-/// A ticket comes to a slot whose queue is ending or has ended. Only one thread is told of the end.
+/// Two tickets begin leases in a slot whose queue is ending or has ended. Only one thread may find
+/// that it has ended the queue.
 #[test]
 fn a_lease_that_comes_late_frees_nothing() {
     model("a_lease_that_comes_late_frees_nothing", Exhaustive, || {
@@ -230,7 +231,8 @@ fn accepting_and_closing_have_one_order() {
     });
 }
 
-/// One of two threads closes the queue; the other is told that it was closed before.
+/// Two threads close the queue. For exactly one of them, `close` returns that the queue was open
+/// before.
 #[test]
 fn one_of_two_closers_closes_the_queue() {
     model("one_of_two_closers_closes_the_queue", Exhaustive, || {
@@ -255,7 +257,7 @@ fn who_finds_a_member_sees_what_came_before() {
             same.insert(2);
         });
         for _ in 0..3 {
-            // Without asking the summary first.
+            // Reads the group's word directly, without the summary, whose load could order it.
             if set.members(1) & 1 != 0 {
                 assert_eq!(trace.runs(), 1);
             }
@@ -280,7 +282,7 @@ fn a_member_is_in_the_summary() {
     });
 }
 
-/// A tree of queues with these times.
+/// A ready set of queues, their virtual times, and the tree that finds the least time.
 struct Tree {
     set: ReadySet,
     least: Least,
@@ -337,7 +339,7 @@ fn a_raised_floor_hides_no_time_that_becomes_less() {
     });
 }
 
-/// The same one level up: the floor of a group becomes less, while the floor above it is raised.
+/// The floor of a group becomes less, while another thread raises the floor one level above.
 #[test]
 fn raised_floors_hide_no_floor_that_becomes_less() {
     model("raised_floors_hide_no_floor_that_becomes_less", Exhaustive, || {

@@ -8,8 +8,8 @@ use filch::fair::Queue;
 use loom::sync::mpsc;
 use loom::thread;
 
-/// A task forks. Meanwhile another thread takes the ticket that the task's offer brings, if the
-/// ticket comes in time.
+/// Runs a task that forks. Another thread runs the ticket that the task's offer submits, if the
+/// ticket is on the tray by then.
 fn forks(fork: fn(&Queue, [Trace; 3])) {
     let tray = Tray::new(2);
     let fair = scheduler(&tray).build();

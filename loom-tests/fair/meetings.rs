@@ -19,8 +19,8 @@ use loom::sync::{Arc, Mutex};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// The executor has one thread, which begins to block while another thread submits. The submitter
-/// finds a ticket there already, which may be the only one.
+/// The executor's only thread begins to block while another thread submits a task. The submitter
+/// finds that there is a ticket already, which may be that of the blocking thread.
 #[test]
 fn a_task_submitted_as_a_ticket_steps_aside_is_served() {
     model("a_task_submitted_as_a_ticket_steps_aside_is_served", Preemptions(3), || {
@@ -150,7 +150,7 @@ fn a_task_behind_a_refused_ticket_is_served() {
             tray.run_all();
             loom::thread::yield_now();
         }
-        // A ticket that came later would keep the scheduler alive.
+        // Closes the executor, since a ticket that arrived later would keep the scheduler alive.
         *refusal.lock().unwrap() = Some(Reason::Closed);
         tray.run_all();
         let runs = traces.each_ref().map(Trace::runs);

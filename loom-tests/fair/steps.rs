@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Wake, Waker};
 
-/// Counts its wake-ups.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Calls(AtomicUsize);
 
@@ -36,7 +36,7 @@ fn a_joiner_is_woken_until_it_leaves() {
     });
 }
 
-/// One ticket, from the taking of its place until it has found no task.
+/// Takes a ticket, submits it, and returns it without having found a task.
 fn comes_and_goes(tickets: &Tickets) {
     assert!(tickets.take(1));
     assert!(!tickets.handed_over(), "the executor has not dropped it");

@@ -152,8 +152,8 @@ fn notify_all_wakes_a_sleeper_whoever_prepares_later() {
     );
 }
 
-/// A thread that finds an item by its look may have been told of another item meanwhile. The thread
-/// leaves for good.
+/// A thread that finds an item in its second look may have got the notification for another item.
+/// It leaves for good, so `cancel` must pass that notification on.
 #[test]
 fn a_cancelled_wait_passes_its_notification_on() {
     program(
@@ -185,8 +185,8 @@ fn a_dropped_plan_passes_the_notification_on() {
     );
 }
 
-/// In a model a timeout passes at once, so the sleeper leaves the list while a notifier may tell
-/// it.
+/// Waits with a timeout. In a model it passes at once, so the sleeper leaves the list while a
+/// notifier may be choosing it.
 fn wait_for_a_moment(board: &Board) {
     let prepared = board.events.prepare();
     if board.take() {
@@ -267,7 +267,7 @@ fn a_place_left_behind_is_used_again() {
     );
 }
 
-/// The thread that a notification reaches sees the notifier's earlier writes, without another look.
+/// Checks that a notified thread sees the notifier's earlier writes. `another` is one more thread.
 fn it_is_seen(name: &str, bound: Bound, another: Option<fn(&Board)>) {
     model(name, bound, move || {
         let board = Board::new();

@@ -85,7 +85,7 @@ fn small(name: &str, bug: Bug) {
     });
 }
 
-/// Plants a bug in a program that passes without it.
+/// Checks that the program passes without the bug, and deadlocks with it.
 fn planted(test: &str, program: fn(&str, Bug), bug: Bug) {
     program(&format!("{test}, without the bug"), Bug::None);
     must_fail(test, &["deadlock"], || program(test, bug));

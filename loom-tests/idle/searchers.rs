@@ -35,9 +35,9 @@ impl Board {
         self.items.iter().any(|it| it.load(Relaxed) == 1 && it.swap(0, Relaxed) == 1)
     }
 
-    /// Does as `wait_and_take`, except that after sleeping it takes an item without searching
-    /// again. So it still owes a look to a notifier that relied on it. An early version of the
-    /// pool's workers did so.
+    /// The planted bug: after sleeping, takes an item without searching again, unlike
+    /// `wait_and_take`. So a notifier that relied on this thread's search is forgotten. An early
+    /// version of the pool's workers had this bug.
     fn wait_and_take_what_comes(&self) {
         let mut search = self.searchers.search();
         while !self.take() {
@@ -55,7 +55,7 @@ impl Board {
     /// Looks, sleeps at most once, and leaves for good without having taken an item.
     fn wait_and_leave(&self) {
         let resting = self.searchers.search().prepare();
-        // There is no time in a model: the thread is told, or its timeout passes.
+        // A model has no time: the thread is notified, or its timeout passes at any moment.
         drop(resting.commit_in(&mut ThreadPark::new(), Some(Duration::from_secs(1))));
     }
 
@@ -85,7 +85,7 @@ fn a_searcher_is_woken_for_an_item() {
     program("a_searcher_is_woken_for_an_item", Exhaustive, threads);
 }
 
-/// Both notifiers rely on the searcher.
+/// Two notifiers each put an item, and neither wakes the only searcher if it is searching already.
 #[test]
 fn a_searcher_misses_neither_of_two_items() {
     program(
@@ -112,7 +112,8 @@ fn a_searcher_that_finds_wakes_the_next() {
     );
 }
 
-/// A pool that shrinks: a worker that is told leaves for good, so another worker must take the job.
+/// In a pool that shrinks, a worker may be notified of a job and leave for good. Then another
+/// worker must take the job.
 #[test]
 fn a_searcher_that_leaves_passes_it_on() {
     program(

@@ -18,7 +18,8 @@ fn a_chain_is_not_empty_by_a_sweep() {
     is_a_queue("a_chain_is_not_empty_by_a_sweep", Preemptions(2), "ps", &["p(ps)e", "e"]);
 }
 
-/// The same in the third segment, which is not lasting. There a steal asks as `is_empty` does.
+/// In the third segment, which is not kept (`MAX_LASTING`), a steal checks for emptiness as
+/// `is_empty` does. It must not return `Empty` for a chain either.
 #[test]
 fn a_chain_is_not_empty_by_a_sweep_for_a_steal() {
     is_a_queue(
@@ -99,7 +100,8 @@ fn a_closed_queue_with_an_item_is_not_empty() {
     is_a_queue("a_closed_queue_with_an_item_is_not_empty", Needs(3), "", &["c", "te"]);
 }
 
-/// The queue ends where one close found `tail`, though another close found an earlier `tail`.
+/// Two threads close the queue, and may read different values of `tail`. Only one value becomes the
+/// end of the queue.
 #[test]
 fn two_closes_agree_where_the_queue_ends() {
     is_a_queue("two_closes_agree_where_the_queue_ends", Preemptions(3), "", &["c", "tc"]);

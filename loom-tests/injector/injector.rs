@@ -62,7 +62,7 @@ fn two_who_push_and_take_see_a_queue() {
     is_a_queue("two_who_push_and_take_see_a_queue", Preemptions(2), "", &["ps", "ps"]);
 }
 
-/// Two slots make a segment: producers link the next, consumers move to it.
+/// A segment has two slots. A producer links the next segment, and consumers move to it.
 #[test]
 fn both_ends_go_on_into_the_next_segment() {
     is_a_queue("both_ends_go_on_into_the_next_segment", Preemptions(3), "ps", &["ss", "pp"]);
@@ -101,7 +101,8 @@ fn a_slow_consumer_sees_a_queue_though_segments_are_reused() {
     );
 }
 
-/// The third segment is not lasting. It is freed while a consumer is about to look at it.
+/// In a model, an injector keeps two segments until it is dropped (`MAX_LASTING`). The third one is
+/// freed, here while a consumer is about to look at it.
 #[test]
 fn a_look_before_the_claim_finds_its_segment() {
     is_a_queue(
@@ -165,7 +166,8 @@ fn a_batch_does_not_overtake_an_orphan() {
     is_a_queue("a_batch_does_not_overtake_an_orphan", Preemptions(2), "", &["s", "ppa"]);
 }
 
-/// The thread that asks has pushed. The other thread may be giving up the slot, or have done so.
+/// A producer asks `is_empty` after its push. Meanwhile a consumer gives up the slot of that item,
+/// so the item is an orphan.
 #[test]
 fn it_is_not_empty_while_an_orphan_is_there() {
     is_a_queue("it_is_not_empty_while_an_orphan_is_there", Preemptions(3), "", &["s", "pe"]);
@@ -181,7 +183,7 @@ fn two_batches_take_no_item_twice() {
     is_a_queue("two_batches_take_no_item_twice", Preemptions(2), "pp", &["b", "a"]);
 }
 
-/// Of three items a batch takes two, in one run.
+/// Two batch steals compete for three items. Each takes up to two neighboring slots in one run.
 #[test]
 fn a_run_of_two_takes_no_item_of_another_batch() {
     is_a_queue("a_run_of_two_takes_no_item_of_another_batch", Preemptions(2), "ppp", &["b", "a"]);

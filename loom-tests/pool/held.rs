@@ -1,11 +1,11 @@
-//! Models of the halves that a worker holds. Does the worker run each half, or a thread that raids
-//! it?
+//! Models of the halves of `join` that a worker holds privately (`src/pool/frames/held.rs`). Each
+//! half is run once: by its owner, or by a raider, which is another worker that takes it.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `LET_GO` | `settle`, `raid` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |
-//! | `HELD` | `hold`, `raid` | the same |
-//! | `KEPT_OUT` | `drop`, `settle` | the same |
+//! | `HELD` | `hold`, `raid` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |
+//! | `KEPT_OUT` | `drop`, `settle` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |
 //! | `STOCKED` | `finds_empty` | `a_half_is_offered_or_the_thief_of_the_last_item_sees_it` |
 //! | `JOINED` | `end`, `is_over` | `an_owner_that_waits_for_a_half_is_woken_and_sees_its_result` |
 
@@ -19,7 +19,7 @@ use loom::sync::atomic::AtomicBool;
 use loom::thread::yield_now;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
-/// A half, and how often it was run. Its owner writes the number first.
+/// A half, and the number of its runs. The owner sets that number to zero before it holds the half.
 struct Half {
     link: Link,
     runs: UnsafeCell<u32>,
@@ -35,7 +35,7 @@ struct Owner {
 
 // SAFETY: loom checks every access.
 unsafe impl Sync for Owner {}
-// SAFETY: as above.
+// SAFETY: loom checks every access.
 unsafe impl Send for Owner {}
 
 impl Owner {
@@ -49,7 +49,7 @@ impl Owner {
     }
 
     fn hold(&self, half: &Half) {
-        // SAFETY: loom checks it.
+        // SAFETY: loom reports an access that is not ordered with this one.
         half.runs.with_mut(|it| unsafe { *it = 0 });
         // SAFETY: the model lets go of the newest half first, and its frames stay.
         unsafe { self.held.hold(&half.link) };
@@ -79,13 +79,13 @@ impl Owner {
 }
 
 fn run(half: &Half) {
-    // SAFETY: loom checks it.
+    // SAFETY: loom reports an access that is not ordered with this one.
     half.runs.with_mut(|it| unsafe { *it += 1 });
     half.has_run.store(true, Release);
 }
 
 fn runs(owner: &Owner) -> [u32; 2] {
-    // SAFETY: loom checks it.
+    // SAFETY: loom reports an access that is not ordered with this one.
     owner.halves.each_ref().map(|it| it.runs.with(|it| unsafe { *it }))
 }
 
@@ -140,7 +140,8 @@ fn two_raiders_take_different_halves() {
     });
 }
 
-/// The owner offers the halves that it holds, and lets go afterwards.
+/// The owner offers its halves while a raider may take the older one. Each half is either offered
+/// or raided, and the owner can take none back.
 #[test]
 fn a_half_is_offered_or_raided() {
     model("a_half_is_offered_or_raided", Preemptions(3), || {
@@ -180,13 +181,13 @@ fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
             let Some(link) = owner.held.raid(bell, || Some(0)) else { return };
             // SAFETY: the frames stay.
             let link = unsafe { &*link };
-            // SAFETY: loom checks it.
+            // SAFETY: loom reports an access that is not ordered with this one.
             let adds = || owner.halves[0].runs.with_mut(|it| unsafe { *it += 1 });
             // SAFETY: the half is taken, and the owner waits for it.
             unsafe { link.run(adds) };
         });
         if owner.held.let_go(&half.link) || owner.held.settle(&half.link) {
-            // SAFETY: loom checks it.
+            // SAFETY: loom reports an access that is not ordered with this one.
             half.runs.with_mut(|it| unsafe { *it += 1 });
         } else {
             while !half.link.is_over() {

@@ -18,7 +18,7 @@ const AFTER: u32 = 3;
 const OTHER: usize = 4;
 const THIRD: usize = 5;
 
-/// The item that a service pushes has the number of the wait that the service ends.
+/// Returns the item that a service pushes: the number of the wait that the service ends.
 fn item(wait: usize) -> u32 {
     wait as u32
 }
@@ -69,11 +69,11 @@ fn a_half_is_run_by_its_owner_or_by_a_helper() {
     });
 }
 
-/// The owner takes its offered halves back at their indices, and reads no half. A thief comes, and
-/// a worker whose wait the owner's service ends.
+/// The owner takes its offered halves back by their indices. A thief may steal one meanwhile, and
+/// so may a worker whose wait the owner's service ends.
 #[test]
 fn a_half_is_taken_back_by_its_owner_or_taken_by_another() {
-    // Halves, and whether the other threads come.
+    // The number of halves, whether there is a thief, and whether there is a helper.
     for (halves, steals, helps) in [(2, true, false), (2, false, true), (1, true, true)] {
         let name = "a_half_is_taken_back_by_its_owner_or_taken_by_another";
         model(name, Preemptions(3), move || {
@@ -151,7 +151,8 @@ fn help_goes_on_only_while_the_service_between_is_open() {
     });
 }
 
-/// The first server has not come to its wait for the second server's half.
+/// The helper waits for the first server, and the second server runs a half of the first. The
+/// helper must find the item in the second server's deque.
 #[test]
 fn help_goes_along_a_chain() {
     model("help_goes_along_a_chain", Preemptions(2), || {

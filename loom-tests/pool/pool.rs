@@ -71,7 +71,7 @@ fn a_job_that_spawns_is_accepted_and_runs_or_is_refused() {
         let (pool, outer, inner) = (pool(1), Trace::new(), Trace::new());
         let (same_pool, ran, job) = (pool.clone(), outer.clone(), inner.job());
         let spawned = pool.spawn_detached(move || {
-            // Twice if the inner job was accepted.
+            // Leaves a second trace if the inner job was accepted.
             ran.leave();
             if same_pool.spawn_detached(job).is_ok() {
                 ran.leave();
@@ -94,7 +94,8 @@ fn waiting_includes_what_a_job_spawned() {
     });
 }
 
-/// The second time, the worker takes the future back without asking the future's executor.
+/// A future yields twice. After the second time, the worker takes it back without a call of
+/// `execute`.
 #[test]
 fn waiting_includes_a_future_that_yields() {
     model("waiting_includes_a_future_that_yields", Slow(0), || {
@@ -173,7 +174,7 @@ fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
     });
 }
 
-/// Tells the thread that waits for the job when the job is dropped.
+/// A capture of a job, whose destructor signals the event.
 struct Told(Arc<Event>);
 
 #[derive(Default)]
@@ -199,8 +200,8 @@ impl Drop for Told {
     }
 }
 
-/// Runs `f` on another thread. Once `begun` is told, cancels the pool, in which no thread runs
-/// jobs. The pool waits until `f` has returned.
+/// Runs `f` on another thread. Once `f` signals its event, this thread cancels the pool, whose only
+/// seat has no thread. The cancellation waits until `f` has returned.
 fn cancelled_meanwhile(f: impl FnOnce(&ThreadPool, &Event) + Send + 'static) {
     let seats = RefCell::new(Vec::new());
     let builder = ThreadPool::builder().num_threads(1);
@@ -241,7 +242,7 @@ fn a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped() {
     });
 }
 
-/// The same for a job that is spawned while the pool is cancelled.
+/// Spawns a job while another thread cancels the pool, and waits until that job is dropped.
 fn spawned_meanwhile(pool: &ThreadPool, begun: &Event) {
     let gone = Arc::new(Event::default());
     let told = Told(gone.clone());

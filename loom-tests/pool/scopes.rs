@@ -12,25 +12,25 @@ use loom::sync::Arc;
 use loom::sync::Mutex;
 use std::task::Waker;
 
-/// What lies on the owner's stack.
+/// The data of a scope on its owner's stack, which jobs on other threads use.
 #[derive(Default)]
 struct Frame {
     countdown: Countdown,
     bell: Mutex<Option<Waker>>,
     /// The jobs read it, and the owner writes it when it takes the frame down.
     frame: UnsafeCell<()>,
-    /// One for each job.
+    /// The result of each job.
     results: [UnsafeCell<u32>; 3],
 }
 
 // SAFETY: loom checks every access.
 unsafe impl Sync for Frame {}
-// SAFETY: as above.
+// SAFETY: loom checks every access.
 unsafe impl Send for Frame {}
 
-/// A job, on a thread that is not the owner's.
+/// Runs a job on a thread other than the owner's, and wakes the owner if it was the last job.
 fn run(frame: &Frame, job: usize) {
-    // SAFETY: loom checks it.
+    // SAFETY: loom reports an access that is not ordered with this one.
     frame.results[job].with_mut(|it| unsafe { *it += 1 });
     let bell = || {
         // The thread that has the last of the jobs still has the frame.
@@ -43,7 +43,7 @@ fn run(frame: &Frame, job: usize) {
     }
 }
 
-/// The owner, which sleeps while jobs are left.
+/// Waits as the owner does: sleeps while jobs are left, and then takes the frame down.
 fn wait(frame: &Frame) {
     let mut park = ThreadPark::new();
     if !frame.countdown.is_over() {
@@ -57,7 +57,7 @@ fn wait(frame: &Frame) {
 }
 
 fn sum(frame: &Frame) -> u32 {
-    // SAFETY: loom checks it.
+    // SAFETY: loom reports an access that is not ordered with this one.
     frame.results.iter().map(|it| it.with(|it| unsafe { *it })).sum()
 }
 
@@ -71,9 +71,9 @@ fn the_owner_sees_what_the_jobs_did_and_then_takes_the_frame_down() {
             let same = frame.clone();
             spawn(move || run(&same, job))
         });
-        // One that the owner runs itself.
+        // The third job is run by the owner itself.
         frame.countdown.add_own();
-        // SAFETY: loom checks it.
+        // SAFETY: loom reports an access that is not ordered with this one.
         frame.results[2].with_mut(|it| unsafe { *it += 1 });
         frame.countdown.end_own();
         wait(&frame);

@@ -58,9 +58,9 @@ fn items_are_taken_once_while_workers_come_and_go() {
         });
         let new = Worker::new_lifo();
         new.push(2);
-        // SAFETY: one after the other.
+        // SAFETY: only this thread replaces the snapshot, so the calls come one after the other.
         unsafe { seats.replace(|it| it.iter().cloned().chain([new.stealer()]).collect()) };
-        // SAFETY: as above.
+        // SAFETY: only this thread replaces the snapshot.
         unsafe { seats.replace(|it| it[1..].to_vec()) };
         let left = [old.pop(), new.pop()];
         let stolen = thief.join().unwrap();

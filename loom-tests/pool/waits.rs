@@ -1,6 +1,6 @@
-//! Models of a worker that sleeps in a wait. It must wake up at the end of the wait, and for a job
-//! that it can run meanwhile. For any other job it must wake up and give its place away. loom
-//! reports a sleeper that no thread wakes as a deadlock.
+//! Models of a worker that sleeps until an awaited job ends. It must wake up at that end, and for a
+//! job that it may run meanwhile. For any other job, a *stranger*, it must wake up and let a spare
+//! thread run in its stead. loom reports a sleeper that no thread wakes as a deadlock.
 
 use crate::common::{Bound::*, model, spawn};
 use filch::idle::{Park, ThreadPark};
@@ -18,7 +18,7 @@ struct Board {
     idle: Idle,
     countdown: Countdown,
     bell: Mutex<Option<Waker>>,
-    /// What there is to run.
+    /// The job that can be run: `OURS`, `STRANGE`, or 0 for none.
     job: AtomicUsize,
     has_run: Mutex<bool>,
     told: Condvar,
@@ -60,7 +60,8 @@ impl Board {
         }
     }
 
-    /// Waits as a worker does. The thread that gets the worker's place runs a stranger.
+    /// Waits as a worker does. After `Waited::Aside`, runs a stranger itself, in the role of the
+    /// spare thread.
     fn wait(&self) {
         let mut park = ThreadPark::new();
         let is_over = || self.countdown.is_over();
@@ -96,7 +97,7 @@ fn a_worker_that_waits_wakes_up_at_the_end() {
     });
 }
 
-/// No other worker can run the job.
+/// The job is one that the waiting worker may run, and no other worker can.
 #[test]
 fn a_worker_that_waits_wakes_up_for_a_job_that_it_can_run() {
     model("a_worker_that_waits_wakes_up_for_a_job_that_it_can_run", Preemptions(3), || {
@@ -112,7 +113,8 @@ fn a_worker_that_waits_wakes_up_for_a_job_that_it_can_run() {
     });
 }
 
-/// The awaited job relies on a stranger, which runs on the thread that gets the worker's place.
+/// The awaited job ends only after a stranger has run. So the waiting worker must step aside for
+/// the thread that runs the stranger.
 #[test]
 fn a_worker_that_waits_gives_its_place_away_for_a_stranger() {
     model("a_worker_that_waits_gives_its_place_away_for_a_stranger", Preemptions(3), || {
@@ -128,7 +130,7 @@ fn a_worker_that_waits_gives_its_place_away_for_a_stranger() {
     });
 }
 
-/// Returns the counts of a pool in which so many workers run.
+/// Returns the `Idle` of a pool in which this many workers run.
 fn idle_with(workers: usize) -> Arc<Idle> {
     let idle = Arc::new(Idle::default());
     (0..workers).for_each(|_| {
@@ -138,7 +140,8 @@ fn idle_with(workers: usize) -> Arc<Idle> {
     idle
 }
 
-/// One of two must run. Each may see that the other runs, and each then steps aside.
+/// One of two workers must run. Each may see the other run and prepare to sleep, and each then
+/// steps aside. They must not both sleep.
 #[test]
 fn of_two_workers_that_one_suffices_for_not_both_sleep() {
     model("of_two_workers_that_one_suffices_for_not_both_sleep", Preemptions(3), || {
@@ -159,7 +162,8 @@ fn of_two_workers_that_one_suffices_for_not_both_sleep() {
     });
 }
 
-/// Two of three must run. The third steps aside while the others ask whether enough run.
+/// Two of three workers must run. One steps aside while the other two ask whether enough others
+/// run.
 #[test]
 fn no_spare_worker_misses_that_another_steps_aside() {
     model("no_spare_worker_misses_that_another_steps_aside", Preemptions(2), || {

@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-/// A future's data. loom reports a leak of it, and it reports its own second drop.
+/// A future's data. loom reports a leak of the `Arc`, and the trace reports a second drop.
 struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
 
 impl Drop for Precious {
@@ -26,10 +26,11 @@ impl Drop for Precious {
     }
 }
 
-/// Where a future leaves its waker. The lock orders nothing in a model.
+/// The place into which a future puts its waker. It is a lock of `std`, which orders nothing in a
+/// model.
 type Place = Arc<Mutex<Option<Waker>>>;
 
-/// A future that is ready when all flags are set. The trace tells that it has been dropped.
+/// Returns a future that is ready when all flags are set, and a trace that its drop leaves.
 fn waits_for(
     flags: &[Arc<AtomicBool>],
     place: &Place,
@@ -72,7 +73,7 @@ fn what_was_done_before_a_wake_is_seen_by_a_poll() {
         let other = spawn(first);
         second();
         other.join().unwrap();
-        // No thread wakes it any more.
+        // Both wakers have been called, so the future must have been polled to its end.
         assert!(task.is_finished(), "a wake was lost");
         task.join().unwrap();
         assert!(trace.is_there());
@@ -80,7 +81,8 @@ fn what_was_done_before_a_wake_is_seen_by_a_poll() {
     });
 }
 
-/// Wakes itself in its second poll, and is ready in the third if the flag is set.
+/// Returns a future that wakes itself in its second poll, and is ready in the third if the flag is
+/// set.
 fn wakes_itself(flag: &Arc<AtomicBool>, place: &Place) -> impl Future<Output = ()> + Send + use<> {
     let (inner, _) = waits_for(std::slice::from_ref(flag), place);
     let (mut inner, mut polls) = (Box::pin(inner), 0);
@@ -144,7 +146,7 @@ fn a_future_is_dropped_by_its_canceller_or_with_its_poll() {
     });
 }
 
-/// Runs each job at once, until it ends.
+/// An executor that runs each job in `execute`, and whose end is the cancellation of the token.
 #[derive(Clone)]
 struct Ends(CancelToken);
 
@@ -193,7 +195,8 @@ fn a_future_woken_as_its_executor_ends_is_dropped_once() {
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The last waker of a future goes while a token is cancelled, to which `spawn_with` ties it.
+/// The last waker of a future is dropped while another thread cancels the token that `spawn_with`
+/// ties the future to.
 fn forgotten_is_dropped_once(spawn_with: fn(&CancelToken, Boxed) -> JoinHandle<()>) {
     let (flags, place, token) = ([flag()], Place::default(), CancelToken::new());
     let (future, trace) = waits_for(&flags, &place);

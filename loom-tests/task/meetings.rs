@@ -56,7 +56,7 @@ fn what_is_refused_is_not_run_by_a_thread_that_waits() {
         let waiter = spawn(move || waits.run());
         let left = trace.clone();
         let refused = TaskBuilder::on(&kept).group(&group).try_spawn(move || left.leave_once());
-        // This returns, or it panics.
+        // If the waiting thread had claimed the task, `try_spawn` would have returned a handle.
         drop(refused.unwrap_err().item);
         last.run();
         waiter.join().unwrap();
@@ -64,7 +64,7 @@ fn what_is_refused_is_not_run_by_a_thread_that_waits() {
     });
 }
 
-/// No other thread runs the task.
+/// Only the thread in `group.wait` can run the accepted task, so the spawn must wake it.
 #[test]
 fn what_is_accepted_wakes_a_thread_that_waits() {
     model("what_is_accepted_wakes_a_thread_that_waits", Preemptions(2), || {
@@ -94,7 +94,8 @@ fn a_token_reaches_below_one_that_goes() {
     });
 }
 
-/// The last child of a token drops the token, which the root then forgets.
+/// A token without handles lives as long as it has children. When the last child is dropped, the
+/// root forgets the token.
 #[test]
 fn the_last_below_takes_its_tokens_along() {
     model("the_last_below_takes_its_tokens_along", Exhaustive, || {

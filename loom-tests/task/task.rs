@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-/// Every execution takes up to two minutes.
+/// The bound of models that take up to two minutes without a limit on preemptions.
 const DEEP: Bound = Deep { most: None, short: 5 };
 
-/// A result by which loom notices a leak, and which reports a second drop.
+/// A task's result. loom reports a leak of the `Arc`, and the trace reports a second drop.
 struct Precious(#[allow(dead_code)] loom::sync::Arc<()>, Trace);
 
 impl Precious {
@@ -91,8 +91,8 @@ fn a_result_without_a_handle_is_dropped_once() {
     });
 }
 
-/// Waits with a time limit for what `make` returns. There is no time in a model: the call gives up
-/// at once, or comes too late to give up.
+/// Waits with a time limit for the result of `make`. There is no time in a model: `join_timeout`
+/// gives up at once, or finds the task ended.
 fn waits_and_gives_up<T: Send + 'static>(make: fn() -> T) {
     let (job, handle) = Job::with_handle(make);
     let runner = spawn(move || job.run());
@@ -108,7 +108,8 @@ fn a_wait_that_gives_up_hears_the_end() {
     model("a_wait_that_gives_up_hears_the_end", DEEP, || waits_and_gives_up(|| ()));
 }
 
-/// A task asks for its handle if its result has a destructor. Without a bound, that takes minutes.
+/// If the result has a destructor, the task checks whether it still has a handle. That makes more
+/// executions, and the model takes minutes without a bound.
 #[test]
 fn a_wait_that_gives_up_loses_no_result() {
     model("a_wait_that_gives_up_loses_no_result", Preemptions(3), || {
@@ -168,8 +169,8 @@ fn a_job_in_a_deque_runs_once_or_is_cancelled() {
         let popped = worker.pop().is_some_and(Job::try_run);
         let stolen = thief.join().unwrap();
         let (cancelled, is_ok) = canceller.join().unwrap();
-        // A thief may have been told to retry, and does not retry. Then the job is dropped with the
-        // deque, after all of this.
+        // The thief may get `Retry`, and does not retry. Then the job is dropped with the deque,
+        // after the assertions.
         let has_run = popped || stolen;
         assert!(!(popped && stolen), "it ran twice");
         assert_eq!(is_ok, has_run, "the handle says what happened");
@@ -232,7 +233,7 @@ fn whoever_sees_a_token_cancelled_sees_what_was_done() {
             left.leave_once();
             same_token.cancel();
         });
-        // A child token is told in the same way.
+        // `is_cancelled` of a child token gives the same guarantee.
         let child = token.child();
         for token in [&token, &child, &token] {
             if token.is_cancelled() {

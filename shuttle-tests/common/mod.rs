@@ -1,10 +1,10 @@
-//! What every program here needs: schedules of two kinds, and a row for the table.
+//! The harness of every program: schedules of two kinds, and a row for the table.
 //!
-//! shuttle runs a program under many random schedules, each a sequence of steps of one thread after
-//! the other; so it knows nothing of orderings, and everything of who comes first. *Random* takes
-//! any thread at each step; *PCT* (Burckhardt et al., *A randomized scheduler with probabilistic
-//! guarantees of finding bugs*, ASPLOS 2010) gives threads priorities and changes them at few
-//! places, which finds what needs one thread to stand still for long.
+//! shuttle runs a program under many random schedules. In each, one thread at a time makes a step,
+//! so shuttle tests interleavings, but no memory orderings. *Random* takes any thread at each step.
+//! *PCT* gives threads priorities, and changes them at a few steps, which finds bugs that need one
+//! thread to be suspended for long. It is by Burckhardt et al., *A randomized scheduler with
+//! probabilistic guarantees of finding bugs*, ASPLOS 2010.
 
 #![allow(dead_code)] // each test target is a crate, and uses a part of this
 
@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use std::{env, str};
 
-/// At how many places PCT changes its mind.
+/// The number of steps of a schedule at which PCT changes a thread's priority.
 const CHANGES: usize = 3;
 
 fn config() -> Config {
@@ -26,12 +26,13 @@ fn config() -> Config {
     config
 }
 
-/// How many schedules of each kind: `FILCH_SCHEDULES`, or a thousand.
+/// Returns the number of schedules of each kind: `FILCH_SCHEDULES`, or 1000.
 fn schedules() -> usize {
     env::var("FILCH_SCHEDULES").map_or(1000, |it| it.parse().expect("FILCH_SCHEDULES is a number"))
 }
 
-/// Runs a program under schedules of both kinds. What hangs is reported by shuttle as a deadlock.
+/// Runs a program under schedules of both kinds. shuttle reports a program that hangs as a
+/// deadlock.
 pub(crate) fn explore(name: &str, program: impl Fn() + Clone + Send + Sync + 'static) {
     let start = Instant::now();
     let random = Runner::new(RandomScheduler::new(schedules()), config()).run(program.clone());
@@ -39,13 +40,13 @@ pub(crate) fn explore(name: &str, program: impl Fn() + Clone + Send + Sync + 'st
     note(name, random, pct, start, "holds");
 }
 
-/// Expects that a program with a planted bug fails with this message, and tells after how many
-/// schedules.
+/// Expects that a program with a planted bug fails with this message. Notes how many schedules that
+/// takes.
 pub(crate) fn fails(name: &str, message: &str, program: impl Fn() + Clone + Send + Sync + 'static) {
     let start = Instant::now();
     let until_failure = |run: &dyn Fn(usize)| {
-        // Twice as many each time, so that the number is about right without counting in the
-        // program.
+        // Doubles the number of schedules until the program fails, which gives the order of
+        // magnitude without a counter in the program.
         let mut most = 1;
         while most <= 1 << 16 {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| run(most))) {

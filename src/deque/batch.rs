@@ -3,8 +3,8 @@
 //! A batch out of a FIFO deque takes one claim: a compare-exchange of `top`. A batch out of a LIFO
 //! deque takes an announcement and a claim, because the owner pops from the other end without
 //! claiming. Without the announcement, the owner could pop items of the batch between the thief's
-//! look at `bottom` and its claim. An announced batch takes at most `MAX_ANNOUNCED` items: this
-//! number is its *reach*. `index.rs` describes the states of `top`, such as OPEN.
+//! look at `bottom` and the thief's claim. An announced batch takes at most `MAX_ANNOUNCED` items:
+//! this number is its *reach*. `index.rs` describes the states of `top`, such as OPEN.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -34,8 +34,8 @@ impl<T> Stealer<T> {
     /// Moves about half of the items, at most 32, into another deque.
     ///
     /// Returns `Success(())` if items have moved, [`Steal::Retry`] if another thread was quicker to
-    /// the first item, and [`Steal::Empty`] if the deque was empty. For other cases see
-    /// [`steal_batch_with_limit`](Self::steal_batch_with_limit).
+    /// the first item, and [`Steal::Empty`] if the deque was empty. If `dest` is full or is this
+    /// deque's own worker, see [`steal_batch_with_limit`](Self::steal_batch_with_limit).
     ///
     /// # Examples
     ///
@@ -57,8 +57,8 @@ impl<T> Stealer<T> {
     /// `dest` pops the batch in the order in which this deque's owner would have popped it. If the
     /// flavors differ, this call reverses the batch.
     ///
-    /// If `dest` is this deque's own worker, or is at its maximum capacity, nothing moves.
-    /// `Success(())` then means that `dest` has items to pop.
+    /// If `dest` is this deque's own worker, or is at its maximum capacity, this call moves no
+    /// item. `Success(())` then means that `dest` has items to pop.
     ///
     /// # Progress
     ///
@@ -84,8 +84,9 @@ impl<T> Stealer<T> {
     }
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
-    /// the first item that `is_such` rejects. For a FIFO deque, `is_such` is not called. The copy
-    /// that `is_such` gets might mix words of several items; no such copy is taken.
+    /// the first item that `is_such` rejects. Out of a FIFO deque, the batch ignores `is_such`. The
+    /// words that `is_such` gets may be a mixture of several items, but the thief never takes such
+    /// a mixture.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -218,8 +219,9 @@ impl<T> Stealer<T> {
     /// that `dest` pops them as this deque's owner would have done. With `and_pop`, the item that
     /// the owner would pop first goes into the last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if none moved. The caller has seen at least
-    /// `count` items, and has made room for `count`. If the deque shrinks, the caller is pinned.
+    /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen at least
+    /// `count` items here, and has made room for them in `dest`. If this deque shrinks, the caller
+    /// is pinned.
     fn move_oldest(
         &self,
         top: Top,
@@ -285,8 +287,8 @@ impl<T> Stealer<T> {
         moved
     }
 
-    /// Moves up to `wanted` items into slots of `dest` from `free` on. `wanted` is at most
-    /// `MAX_ANNOUNCED`.
+    /// Moves up to `wanted` items, from `top` on, into the slots of `dest` from `free` on. Returns
+    /// the number of items moved. `wanted` is at most `MAX_ANNOUNCED`.
     #[inline]
     fn move_some(
         &self,
@@ -296,14 +298,14 @@ impl<T> Stealer<T> {
         free: Index,
         is_such: impl Fn(&MaybeUninit<T>) -> bool,
     ) -> usize {
-        // A single item needs no announcement. An index gets at most one announcement: if it has
-        // had one, a thief takes a single item there.
+        // A single item needs no announcement. At each index, thieves may announce only one batch.
+        // If a batch has been announced at this index, the thief takes a single item.
         let alone = wanted == 1 || !top.is_open();
         let claimed = if alone { top } else { top.announced() };
         if !alone {
             let success = LAST_ITEM.strong(Relaxed);
-            // Relaxed, both: the exchange publishes nothing and reads no item. LAST_ITEM orders the
-            // exchange before this thread's look at `bottom`.
+            // Relaxed, on success and failure: the exchange publishes nothing and reads no item.
+            // LAST_ITEM orders the exchange before this thread's look at `bottom`.
             if self.shared.top.compare_exchange(top.0, claimed.0, success, Relaxed).is_err() {
                 return 0;
             }

@@ -69,12 +69,13 @@ impl Builder {
     /// Sets whether the deque gives memory back.
     ///
     /// If `yes`, `pop` halves the buffer when at most a quarter is in use, down to the initial
-    /// capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below this limit, and then lowers
-    /// the limit. Replaced buffers are freed even while stealers exist.
+    /// capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below the initial capacity. From
+    /// then on, the capacity that it reached is the limit for `pop`. Replaced buffers are freed
+    /// even while stealers exist.
     ///
-    /// Each steal from a deque with this setting pins the thread, which takes a fence. The crate has
-    /// a collector of its own. So no operation runs functions that the program has deferred in
-    /// crossbeam-epoch, and a guard of `crossbeam_epoch::pin` does not make these pins cheaper.
+    /// Each steal from a deque with this setting pins the thief in the crate's own epoch collector,
+    /// which costs a fence. That collector runs no function that the program has deferred in
+    /// crossbeam-epoch. A guard of `crossbeam_epoch::pin` does not make these pins cheaper.
     ///
     /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
     /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller
@@ -137,7 +138,8 @@ impl<T> Worker<T> {
 
     /// Creates a FIFO deque: `pop` takes the oldest item.
     ///
-    /// Otherwise the same as [`new_lifo`](Self::new_lifo).
+    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
+    /// settings.
     ///
     /// # Examples
     ///

@@ -12,8 +12,8 @@ impl<T> Worker<T> {
         self.len() >= self.max_capacity
     }
 
-    /// Pushes the item, or returns it if `and_keep` is true. If `and_keep` is false, the caller has
-    /// checked that the deque is not full.
+    /// Returns the item if `and_keep` is true. Otherwise pushes the item, and returns `None`; the
+    /// caller has checked that the deque is not full.
     pub(crate) fn take_in(&self, item: T, and_keep: bool) -> Option<T> {
         if and_keep {
             return Some(item);
@@ -22,8 +22,9 @@ impl<T> Worker<T> {
         None
     }
 
-    /// Skips the first `count` free slots, and returns the slots from there to the buffer's end.
-    /// The caller must not fill more of them than the deque has room for.
+    /// Returns the slots that follow the first `count` free slots, up to the end of the array. Some
+    /// of these slots may hold items: the caller must fill no more slots than the deque has room
+    /// for.
     #[inline(always)]
     pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {
         let slots = self.slots();

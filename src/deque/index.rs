@@ -26,7 +26,8 @@ use crate::sync::{Index, STEPS_TO_THE_WRAP};
 const STATE_BITS: u32 = 2;
 
 const ONE: Index = 1 << STATE_BITS;
-/// The first index of a deque, a little below the wrap, so that the wrap is no rare case.
+/// The first index of a deque, `STEPS_TO_THE_WRAP` items before the wrap. So most deques cross the
+/// wrap, and tests cover it.
 pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
 
 const STATE: Index = ONE - 1;
@@ -59,12 +60,12 @@ impl Top {
     /// item.
     #[inline(always)]
     pub(super) fn is_near(self, bottom: Index, few: Index) -> bool {
-        // The state bits can stay in the word: they are less than one step, so the answer is the
-        // same.
+        // `self.0` may keep its state bits: they are less than one step, so they do not change the
+        // answer.
         bottom.wrapping_sub(self.0) <= few
     }
 
-    /// Returns whether there is exactly one item from this index to `bottom`.
+    /// Returns whether exactly one item is left: the item at this index, just below `bottom`.
     #[inline(always)]
     pub(super) fn is_below(self, bottom: Index) -> bool {
         self.index() == before(bottom)

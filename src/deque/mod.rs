@@ -23,9 +23,9 @@
 //!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. Before the owner takes an item
 //!   that an announced batch may reach, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
-//!   then `top` has passed all lower indices of that slot. So a thief's copy is whole if the
-//!   thief's claim succeeds afterwards. That success shows that `top` did not change before the
-//!   claim, and that the owner did not pop the item (I4).
+//!   then `top` has passed every lower index that shares the slot. So a thief's copy is whole if
+//!   the thief's claim succeeds. A success shows that `top` did not change between copy and claim,
+//!   and that the owner did not pop the item (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through `sync::epoch`, and each of its thieves is pinned while using a buffer.
@@ -41,9 +41,9 @@
 //! Chase and Lev, *Dynamic circular work-stealing deque*, SPAA 2005. Lê, Pop, Cohen and Zappa
 //! Nardelli, *Correct and efficient work-stealing for weak memory models*, PPoPP 2013. Two
 //! orderings of the second paper are corrected. The pointer to a new buffer is stored with release
-//! (Norris and Demsky, *CDSChecker*, OOPSLA 2013). The `bottom` by which `pop` reserves is stored
-//! with release too, as C++20 demands. DESIGN.md, section 4, lists how this deque differs from
-//! theirs.
+//! (Norris and Demsky, *CDSChecker*, OOPSLA 2013). `pop` reserves an item by a release store of
+//! `bottom`. Since C++20, a relaxed store there would end the release sequence that `push` began.
+//! DESIGN.md, section 4, lists how this deque differs from theirs.
 //!
 //! # Step by step
 //!
@@ -81,12 +81,12 @@ use index::{FIRST, Top, after};
 /// reserves the newest item, because a thief may learn about the older items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// A thread that sees `top` beyond an index knows that the item's taker has made its copy. The
-/// thread also sees the `bottom` and the `buffer` that the taker saw.
+/// A thread that sees `top` beyond an index knows that the item at that index has been copied out
+/// of its slot. The thread also sees the `bottom` and the `buffer` that the item's taker saw.
 ///
 /// The owner must not write a slot again before the taker has copied it. Thieves and `pop` must see
-/// the `bottom` that the taker saw. With an older `bottom` they could answer Empty although the
-/// deque was not empty during the call.
+/// the `bottom` that the taker saw. With an older `bottom`, they could report an empty deque
+/// although an item was there throughout the call.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.
@@ -97,7 +97,9 @@ const GROWN: Pair = Pair::named("deque::GROWN");
 /// after the same item (I4). Only LIFO deques need this pair.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
-/// The most items that a batch steal takes if the caller sets no limit.
+/// The most items that a batch steal takes if the caller sets no limit. The value is
+/// crossbeam-deque's. A LIFO deque needs only one announcement for such a batch, because
+/// `MAX_ANNOUNCED` is the same.
 pub(crate) const MAX_BATCH: usize = 32;
 
 struct DequeState<T> {
@@ -126,7 +128,8 @@ impl<T> DequeState<T> {
         }
     }
 
-    /// Pins the thread if the deque shrinks, so that no thread frees a buffer that this one uses.
+    /// Pins the calling thread if the deque shrinks. Until the caller drops the guard, no thread
+    /// frees a buffer that the caller uses.
     #[inline]
     fn pin(&self) -> Option<Guard> {
         self.rarely_written.domain.as_ref().map(Domain::pin)
@@ -175,8 +178,8 @@ impl<T> Drop for DequeState<T> {
             }
         }
 
-        // Relaxed, all: this is the last handle, and `Arc` orders the other handles' accesses
-        // before this drop.
+        // Relaxed, for both indices and the buffer: this is the last handle, and `Arc` orders the
+        // other handles' accesses before this drop.
         let chain = Chain(self.rarely_written.buffer.load(Relaxed));
         let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
         // SAFETY: I6 — `chain` owns the current buffer, and outlives the borrow.

@@ -14,7 +14,8 @@ impl<T> Worker<T> {
     ///
     /// # Progress
     ///
-    /// Wait-free, except when the buffer grows: then it allocates and copies, amortised O(1).
+    /// Wait-free, except when the buffer grows: then `push` allocates a buffer and copies the
+    /// items, amortised O(1).
     ///
     /// # Ordering
     ///
@@ -43,8 +44,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps it in registers if the deque has
-    /// room. In `push`, which can panic, the compiler can store the item's words on the stack and
-    /// load them back in pairs. Such a load waits for the stores.
+    /// room. In `push`, which can panic, the compiler can spill the item to the stack and load two
+    /// of its words at once. Such a load waits for the stores of both words.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -95,8 +96,8 @@ impl<T> Worker<T> {
     /// Pushes an item to the bottom, and returns whether the deque was empty.
     ///
     /// `true` is certain, because only the owner pushes. `false` might be out of date: thieves
-    /// might have emptied the deque just before the push, and might all be asleep. So a caller
-    /// that wakes a thief only on `true` must take the item itself if no thief does.
+    /// might have emptied the deque just before the push, and then gone to sleep. So a caller that
+    /// wakes a thief only on `true` must be ready to pop the item itself.
     ///
     /// Progress, ordering and panics are those of [`push`](Self::push).
     ///
@@ -144,9 +145,9 @@ impl<T> Worker<T> {
     ///
     /// # Progress
     ///
-    /// LIFO: wait-free, one locked instruction unless thieves are close to the item. FIFO:
-    /// lock-free, one compare-exchange, repeated whenever a thief was quicker. A deque built with
-    /// [`shrinking`](super::Builder::shrinking) may allocate and copy, amortised O(1).
+    /// LIFO: wait-free. One locked instruction, or more if thieves are about to reach the newest
+    /// item. FIFO: lock-free, one compare-exchange, repeated whenever a thief was quicker. A deque
+    /// built with [`shrinking`](super::Builder::shrinking) may allocate and copy, amortised O(1).
     ///
     /// # Examples
     ///
@@ -186,7 +187,7 @@ impl<T> Worker<T> {
 
     /// Shows the items to `look`, the oldest first, until `look` returns `false`.
     ///
-    /// `look` gets each item's index and words. A thief may take the item meanwhile.
+    /// `look` gets each item's index and words. A thief may take an item while `look` sees it.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn look_through(&self, mut look: impl FnMut(Index, &MaybeUninit<T>) -> bool) {
         // Relaxed: this thread itself wrote every slot between any value of `top` and `bottom`.
@@ -223,11 +224,13 @@ impl<T> Worker<T> {
         // that `top_seen` shows.
         if !seen.is_near(bottom, self.few.get()) {
             let newest = before(bottom);
-            // Read before the fence, so that the load of the item does not wait for the fence.
+            // Copied before the fence of `reserve_newest`, so that the load of the item does not
+            // wait for the fence.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
-            // I2, I4: if `top` is still `seen`, thieves have older items to take first, and no
-            // thief has announced a batch. Otherwise `settle` decides who gets the item.
+            // I2, I4: if `top` is still `seen`, no batch is announced, and thieves must take an
+            // older item first. So the newest item is the owner's. Otherwise `settle` decides which
+            // thread gets it.
             if top == seen {
                 return Some(give(copy));
             }
@@ -235,8 +238,9 @@ impl<T> Worker<T> {
         }
         let mut top = seen;
         if self.is_to_be_claimed(seen, bottom) {
-            // `top` alone decides about this item (I3), so neither a reservation nor its fence is
-            // needed. If `seen` is out of date, the claim fails and returns the present `top`.
+            // The thread that moves `top` past this item gets it (I3), so `pop` needs no
+            // reservation and no fence. If `seen` is out of date, the claim fails and returns the
+            // present `top`.
             let copy = read(self.slot(seen.index()));
             match self.advance(seen, seen.taken(1)) {
                 Ok(()) => return Some(give(copy)),
@@ -254,8 +258,9 @@ impl<T> Worker<T> {
         !top.is_near(bottom, self.sparse.get()) || top.is_below(bottom)
     }
 
-    /// Takes the next item in the rare cases: a failed claim, an empty deque, and a buffer to be
-    /// halved. Returns the item's index. `top` is the value that the owner saw last.
+    /// Makes the next item the owner's in the rare cases: a failed claim, an empty deque, and a
+    /// buffer to be halved. Returns the item's index, or `None` if the deque is empty. `top` is the
+    /// value that the owner saw last.
     #[cold]
     fn take_slow(&self, mut top: Top, bottom: Index) -> Option<Index> {
         loop {
@@ -276,7 +281,7 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Reserves the newest item, then reads `top`.
+    /// Reserves the newest item, whose index is `newest`. Then reads and returns `top`.
     #[inline(always)]
     fn reserve_newest(&self, newest: Index) -> Top {
         self.publish(newest);
@@ -286,7 +291,8 @@ impl<T> Worker<T> {
         Top(self.shared.top.load(CLAIM.acquire()))
     }
 
-    /// Returns whether the owner gets the reserved item. `top` was read after the reservation.
+    /// Returns whether the owner gets the item just below `bottom`, which it has reserved. `top`
+    /// was read after the reservation.
     #[cold]
     fn settle(&self, mut top: Top, bottom: Index) -> bool {
         let newest = before(bottom);
@@ -305,19 +311,21 @@ impl<T> Worker<T> {
                 Err(moved) => top = moved,
             }
         };
-        // The deque is empty: `bottom` returns to its value before the reservation. The store is
-        // relaxed, because it publishes no item.
+        // The deque is empty, so this restores the `bottom` from before the reservation. The store
+        // is relaxed, because it publishes no item.
         self.own_bottom.set(bottom);
         self.shared.bottom.store(bottom, Relaxed);
         last
     }
 
-    /// Changes the shared `top` from `top` to `next`. If another thread has changed it, returns its
-    /// present value. In both cases the owner remembers the value that is then in `top`.
+    /// Changes the shared `top` from `top` to `next`. If another thread has changed the shared
+    /// `top`, returns its present value. In both cases the owner remembers the value that is then
+    /// in `top`.
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());
-        // Not the weak exchange, which may fail although `top` has not changed.
+        // Not the weak exchange: it may fail although `top` has not changed, and `pop` would repeat
+        // its work.
         let result = self.shared.top.compare_exchange(top.0, next.0, success, CLAIM.acquire());
         let (now, result) = match result {
             Ok(_) => (next, Ok(())),
@@ -339,7 +347,7 @@ impl<T> Worker<T> {
         self.top_seen.get().is_near(self.bottom(), self.room.get()) || self.make_room(1) > 0
     }
 
-    /// Stores and publishes an item. The caller has made room.
+    /// Stores an item in the slot at `bottom`, and publishes it. The caller has made room.
     #[inline(always)]
     fn put(&self, item: T) {
         let bottom = self.bottom();

@@ -57,15 +57,15 @@ impl<T> Stealer<T> {
     #[inline(always)]
     pub(super) fn look_at_bottom(&self) -> Index {
         // A FIFO deque needs no fence: its owner claims items in `top`, as thieves do, and never
-        // lowers `bottom`. So an old `bottom` can only hide items.
+        // lowers `bottom`. So a thief that reads an old `bottom` can only miss new items.
         if self.flavor == Flavor::Lifo {
             LAST_ITEM.light_fence();
         }
         self.shared.bottom.load(LAST_ITEM.strong(PUBLISH.acquire()))
     }
 
-    /// Reads the buffer. The caller has read `bottom` before, because an older buffer lacks items
-    /// that were pushed into its replacement (RUSTSEC-2021-0093).
+    /// Returns the current buffer. The caller has read `bottom` before: a buffer read earlier might
+    /// lack items that were pushed after it was replaced (RUSTSEC-2021-0093).
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
         let buffer = self.shared.rarely_written.buffer.load(GROWN.acquire());
@@ -89,7 +89,8 @@ impl<T> Stealer<T> {
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
     /// `Retry` is lock-free, because each `Retry` means that another thread took an item, or
-    /// announced or withdrew a batch. For each item, the last two happen at most once each.
+    /// announced or withdrew a batch. A batch that begins with a given item is announced at most
+    /// once, and withdrawn at most once.
     ///
     /// # Ordering
     ///
@@ -137,10 +138,11 @@ impl<T> Stealer<T> {
         Steal::Success(unsafe { copy.assume_init() })
     }
 
-    /// Takes the oldest item if `is_such` accepts it. Tries again if another thread is quicker.
+    /// Takes the oldest item if `is_such` accepts it, and otherwise returns `None`. Tries again,
+    /// with the item that is then the oldest, if another thread is quicker.
     ///
-    /// `is_such` gets the item's index and words, before the claim. If the claim fails, those words
-    /// may be a mixture of several items.
+    /// `is_such` gets the item's index and words before the claim. If the claim then fails, the
+    /// words may have been a mixture of several items.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
         loop {
@@ -178,8 +180,8 @@ impl<T> Stealer<T> {
     pub fn len(&self) -> usize {
         loop {
             let (top, bottom) = self.look();
-            // Relaxed: the load of `bottom` acquires. So this load returns no `top` older than the
-            // one that the owner knew when it stored that `bottom`.
+            // Relaxed: `look` has read `bottom` with acquire. So this load returns no `top` older
+            // than the one that the owner knew when it stored that `bottom`.
             let now = Top(self.shared.top.load(Relaxed));
             if now.index() == top.index() {
                 return distance(top.index(), bottom);

@@ -47,14 +47,14 @@ pub struct Worker<T> {
     /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
     /// The newest `top` that the owner has read with acquire or has written, without the mark of an
-    /// announcement. The present `top` is the same or further on (I3). The field spares `pop` and
-    /// `push` a load from a cache line that thieves write.
+    /// announcement. The shared `top` has the same index or a later one (I3). The field spares
+    /// `pop` and `push` a load from a cache line that thieves write.
     pub(super) top_seen: Cell<Top>,
     /// `push` has room for another item if `bottom - top_seen` is at most this, in index steps.
     pub(super) room: Cell<Index>,
-    /// If `bottom - top_seen` is at most this, `pop` claims the oldest item or halves the buffer.
-    /// Otherwise `pop` reserves the newest item. For a LIFO deque the value is one item, or
-    /// `sparse` if that is more. For a FIFO deque the value is `Index::MAX`.
+    /// If `bottom - top_seen` is at most this, `pop` claims the item at `top` or halves the buffer.
+    /// Otherwise `pop` reserves the newest item. In a LIFO deque the value is one item, or `sparse`
+    /// if that is more. In a FIFO deque it is `Index::MAX`, because `pop` always claims at `top`.
     pub(super) few: Cell<Index>,
     /// If `bottom - top_seen` is at most this, `pop` halves the buffer, unless at most one item is
     /// left. The value is a quarter of the capacity, or zero if the deque is not to shrink.
@@ -131,7 +131,8 @@ impl<T> Worker<T> {
     pub(super) unsafe fn take(&self, index: Index) -> T {
         // SAFETY: I1 — only the owner writes slots, and this is the owner.
         let copy = unsafe { self.slot(index).peek() };
-        // SAFETY: by 1 the item is the caller's. I1 — the copy is whole, since only we write slots.
+        // SAFETY: by 1 the item belongs to the caller. I1 — the copy is whole, since no other
+        // thread writes slots.
         unsafe { copy.assume_init() }
     }
 

@@ -21,8 +21,8 @@ pub trait AtLeastOne: Sealed {}
 impl AtLeastOne for usize {}
 impl AtLeastOne for NonZeroUsize {}
 
-/// Keeps other crates from implementing [`AtLeastOne`]. Of the integer types only `usize`
-/// implements it: with two of them, the type of a literal would be ambiguous.
+/// Keeps other crates from implementing [`AtLeastOne`]. Of the integer types, only `usize`
+/// implements it: with two integer types, the type of a literal would be ambiguous.
 pub trait Sealed {
     /// Returns the number.
     ///

@@ -325,7 +325,7 @@ impl<'a> TaskBuilder<'a> {
         (job, None, handle)
     }
 
-    /// Makes a task in the builder's context. After its closure, it drops its link to the token.
+    /// Makes a task in the builder's context. After the closure, the task drops its token's link.
     fn make_boxed<T: Send + 'static>(&self, mut f: Box<dyn FnOnce() -> T + Send>) -> Made<T> {
         if let Some(context) = self.context {
             f = Box::new(context.around(f));

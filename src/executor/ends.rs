@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The fate of the jobs that an executor has accepted and has not begun when it shuts down.
+/// The fate of an executor's queued jobs when the executor shuts down.
 ///
 /// # Examples
 ///
@@ -35,23 +35,22 @@ pub enum Shutdown {
     /// The executor runs the jobs.
     Drain,
     /// The executor drops the jobs, and their handles report a cancellation. A job that has begun
-    /// is not interrupted: it runs to its end, and so do the second closures of its `join`s. A
-    /// `join` from outside the pool also runs both closures: on the calling thread, if the pool has
+    /// is not interrupted: it runs to its end, with the second closures of its `join`s. A `join`
+    /// from outside the pool also runs both closures: on the calling thread, if the pool has
     /// dropped them. Each queued job of a scope runs or is dropped. If one was dropped, the scope
     /// panics or returns an error at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
-    /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker does
-    /// so when it looks for a job, also in [`yield_now`](crate::pool::yield_now) and
-    /// [`run_until`](crate::pool::run_until), but in no other wait. A thread that drops jobs counts
-    /// as a thread of the pool meanwhile. So a destructor that would wait for the pool gets
-    /// [`WouldDeadlock`].
+    /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
+    /// drops them when it looks for a job: between two jobs, inside
+    /// [`yield_now`](crate::pool::yield_now), and inside [`run_until`](crate::pool::run_until), but
+    /// in no other wait. A thread that drops jobs counts as a thread of the pool meanwhile. So a
+    /// destructor that would wait for the pool gets [`WouldDeadlock`].
     Cancel,
 }
 
-/// The error of a wait that could not end. A thread gets it if it waits for its own pool, or for a
-/// pool whose jobs it is dropping. A thread that runs a job of a scheduler's executor gets it if it
-/// waits for that scheduler.
+/// The error of a wait that could not end. A thread gets this error if it waits for its own pool,
+/// for a pool whose jobs it is dropping, or for a scheduler over the executor whose job it runs.
 ///
 /// # Examples
 ///
@@ -74,7 +73,7 @@ impl fmt::Display for WouldDeadlock {
 
 impl core::error::Error for WouldDeadlock {}
 
-/// The reason why the shutdown of a pool, a scheduler or a queue has not come to its end.
+/// The reason why the shutdown of a pool, a scheduler or a queue is not complete.
 ///
 /// # Examples
 ///

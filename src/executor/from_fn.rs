@@ -22,10 +22,11 @@ use core::num::NonZeroUsize;
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
-/// If the function refuses that next job as [`Full`](super::Reason::Full), the thread serves queues
-/// for another quantum instead. So a bounded queue should have room for the scheduler's jobs beyond
-/// its bound. They come through [`with_execute_last`](FromFn::with_execute_last). At most
-/// `parallelism` of them are waiting at once.
+/// If the function refuses the scheduler's next job as [`Full`](super::Reason::Full), the thread
+/// serves the scheduler's queues for another quantum instead. So a bounded channel should have room
+/// beyond its bound for the scheduler's jobs. These jobs come through
+/// [`with_execute_last`](FromFn::with_execute_last), and at most `parallelism` of them wait at
+/// once.
 ///
 /// # Panics
 ///
@@ -77,8 +78,8 @@ impl<F> FromFn<F> {
     /// Sets the function that [`execute_last`](Executor::execute_last) calls, which is to submit a
     /// job behind the waiting jobs. By default `execute_last` submits a job like any other.
     ///
-    /// Use it for executors whose threads take their own newest job first, and that can be told to
-    /// run a job last. With tokio, a task yields before it runs the job:
+    /// Use it for executors whose threads take their own newest job first, but that have another
+    /// way to run a job last. With tokio, a task yields before it runs the job:
     ///
     /// ```text
     /// let (runtime, same) = (tokio::runtime::Handle::current(), tokio::runtime::Handle::current());
@@ -148,9 +149,9 @@ impl<F> FromFn<F> {
     /// has other work.
     ///
     /// Do not instead give [`with_execute_last`](Self::with_execute_last) a function that spawns
-    /// rayon's `yield_now` followed by the scheduler's job. While the yield runs another job, no
-    /// thread can take the scheduler's job. If that other job waits for a task of a queue, it waits
-    /// for ever.
+    /// rayon's `yield_now` followed by the scheduler's job. While `yield_now` runs another job, no
+    /// thread can take the scheduler's job. If that other job waits for a task of a queue, the wait
+    /// never ends.
     ///
     /// # Examples
     ///

@@ -75,8 +75,8 @@ struct Over<E> {
     _end: Mutex<Option<(CancelToken, CancelLink)>>,
 }
 
-/// The jobs for which the executor had no room. The flag of a job says whether it goes behind the
-/// other jobs of the executor. While this is `Some`, a thread offers the jobs again.
+/// The jobs for which the executor had no room. The `bool` of a job says whether the job goes
+/// behind the executor's other jobs. While the backlog is `Some`, a thread offers its jobs again.
 type Backlog = Option<VecDeque<(Job, bool)>>;
 
 impl<E: Executor + 'static> Polling for Over<E> {
@@ -101,15 +101,15 @@ impl<E: Executor + 'static> Polling for Over<E> {
 }
 
 fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
-    // `is_last` is set for a future that has woken itself. After `execute`, a worker might run the
-    // job of that future next, before all other jobs.
+    // `is_last` is set for a future that was woken during its poll, such as by itself. After
+    // `execute`, a worker might run the job of that future next, before all other jobs.
     let offered = if is_last { executor.execute_last(job) } else { executor.execute(job) };
     offered.map_err(|Rejected { item: job, reason }| (job, reason))
 }
 
 impl<E: Executor + 'static> Over<E> {
-    /// Has a separate thread offer the job until the executor has room. The calling thread does not
-    /// do so itself, because it might hold locks that the job takes.
+    /// Has a separate thread offer the job until the executor has room. The calling thread wakes a
+    /// future, and must not wait for room itself: it might hold locks that the job takes.
     #[cold]
     fn offer_later(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let mut backlog = self.backlog.lock();
@@ -155,7 +155,8 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
     }
 }
 
-/// The time for which a thread waits before it offers a job again.
+/// The time for which the thread `filch-woken` sleeps before it offers a refused job again. The
+/// poll of a woken future can be late by this time, because no executor reports that it has room.
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.
@@ -178,8 +179,8 @@ where
     F::Output: Send + 'static,
 {
     let context = executor.context().cloned();
-    // Kept until the future is spawned: if `executor` is the last handle of a queue, its drop closes
-    // the queue.
+    // `_executor` lives until the future is spawned: if it is a queue's last handle, its drop
+    // closes the queue.
     let (futures, _executor) = match executor.futures() {
         Some(futures) => (futures, Some(executor)),
         None => (Futures::over(executor), None),

@@ -118,10 +118,10 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Accepts a job that is to run after the jobs that the executor already holds, or hands it
-    /// back. By default this calls `execute`, even if `execute` would run the job first.
+    /// Accepts a job that is to run after the jobs that the executor already has, or hands it back.
+    /// By default this calls `execute`, even if `execute` puts a new job in front of the others.
     ///
-    /// A job that submits itself again and again does so by this method, so that other jobs get
+    /// A job that submits itself again and again should use this method, so that other jobs get
     /// their turn.
     ///
     /// # Errors
@@ -142,9 +142,8 @@ pub trait Executor: Send + Sync {
         self.execute(job)
     }
 
-    /// Runs one waiting job of this executor on this thread, if
-    /// [`execute_last`](Self::execute_last) cannot put a job behind the waiting ones. By default
-    /// does nothing.
+    /// Runs one queued job of this executor on this thread. By default does nothing. Implement it
+    /// if [`execute_last`](Self::execute_last) cannot put a job behind the queued ones.
     ///
     /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's quantum,
     /// the scheduler calls this method, and then passes the next ticket to `execute_last`. An
@@ -209,8 +208,8 @@ pub trait Executor: Send + Sync {
     /// Returns a token that is cancelled when the executor has ended and will run no further job.
     /// By default `None`: the executor does not report its end.
     ///
-    /// When the executor has ended, a scheduler over it drops its tasks, and [`Futures::over`]
-    /// drops its futures.
+    /// When the executor has ended, a scheduler over it drops the scheduler's tasks. Futures that
+    /// the executor polls by [`Futures::over`] are dropped too.
     ///
     /// # Examples
     ///
@@ -229,7 +228,7 @@ pub trait Executor: Send + Sync {
     }
 
     /// Returns the rule by which a thread that waits for a task of this executor may run that task.
-    /// By default `None`: every thread that runs a job of this executor may run the task.
+    /// By default `None`: each waiting thread that runs a job of this executor may run the task.
     ///
     /// A [`Queue`](crate::fair::Queue) returns a rule. A wrapper that forwards all methods of this
     /// trait to a queue behaves like the queue.

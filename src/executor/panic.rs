@@ -6,8 +6,8 @@ use core::any::Any;
 
 type Handler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
 
-/// Receives the payloads of panics. Without a handler, drops them. The panic hook has already
-/// printed the message.
+/// Passes the payloads of panics to the user's function, or drops them if there is none. The panic
+/// hook has already printed the message.
 #[derive(Clone, Default)]
 pub(crate) struct PanicHandler(Option<Unwatched<Handler>>);
 

@@ -156,7 +156,8 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of tasks in a lease. By default 1024.
+    /// Sets the maximum number of tasks in a *lease* (see [`quantum`](Self::quantum)). By default
+    /// 1024.
     ///
     /// # Panics
     ///

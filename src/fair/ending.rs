@@ -40,7 +40,8 @@ impl Queue {
     ///
     /// This call may miss a task if other threads spawn tasks, wake futures or look for work
     /// meanwhile. One of those threads, or the thread that serves the queue next, drops the missed
-    /// task. The result counts neither missed tasks, nor those for which a destructor has waited.
+    /// task. The result does not count missed tasks. Nor does it count a task that is dropped
+    /// because the destructor of another dropped task waits for it.
     ///
     /// # Examples
     ///
@@ -54,7 +55,7 @@ impl Queue {
     /// ```
     pub fn cancel(&self) -> usize {
         let dropped = ends::cancel(self.scheduler(), self.line(), self.0.token.reason());
-        // A listener that panics must not hide the result, nor keep a shutdown from waiting.
+        // A panic of a listener must not hide the result, nor end a shutdown before it has waited.
         self.scheduler().below.panics.take(|| self.0.token.cancel());
         dropped
     }
@@ -110,15 +111,15 @@ impl Queue {
         until(self.clone(), |it| it.line().quiet(), |it| is_quiet(it.scheduler(), it.line()))
     }
 
-    /// Closes the queue, and waits until nothing is pending.
+    /// Closes the queue, and blocks until no task of the queue is pending.
     ///
     /// With [`Shutdown::Drain`], the accepted tasks run first; a paused queue is resumed for that.
     /// With [`Shutdown::Cancel`], this [cancels](Self::cancel) the queue.
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor; then the queue is not
-    /// closed.
+    /// Returns [`WouldDeadlock`] on the same threads as [`wait_idle`](Self::wait_idle); then the
+    /// queue is not closed.
     ///
     /// # Examples
     ///
@@ -142,8 +143,8 @@ impl Queue {
     ///
     /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end
     ///   later.
-    /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
-    ///   the queue is not closed.
+    /// - [`ShutdownError::WouldDeadlock`] on the same threads as [`wait_idle`](Self::wait_idle);
+    ///   then the queue is not closed.
     ///
     /// # Examples
     ///
@@ -228,12 +229,12 @@ impl FairScheduler {
     ///
     /// With [`Shutdown::Drain`], the accepted tasks run first; paused queues are resumed for that.
     /// With [`Shutdown::Cancel`], queued tasks are dropped, and running tasks are
-    /// [asked](crate::task::is_cancelled) to stop. The executor stays as it is.
+    /// [asked](crate::task::is_cancelled) to stop. This does not end the executor.
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor; then no queue is
-    /// closed.
+    /// Returns [`WouldDeadlock`] on the same threads as [`wait_idle`](Self::wait_idle); then no
+    /// queue is closed.
     ///
     /// # Examples
     ///
@@ -258,8 +259,8 @@ impl FairScheduler {
     ///
     /// - [`ShutdownError::StillRunning`] if tasks are still pending after `time`. These tasks end
     ///   later.
-    /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then
-    ///   no queue is closed.
+    /// - [`ShutdownError::WouldDeadlock`] on the same threads as [`wait_idle`](Self::wait_idle);
+    ///   then no queue is closed.
     ///
     /// # Examples
     ///
@@ -281,8 +282,9 @@ impl FairScheduler {
         let lines = self.scheduler.queues.table.iter();
         let tokens: Vec<_> =
             lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
-        // A listener may wait for the scheduler, and so for a task that waits for another token. So
-        // all tokens are marked before the first listener is told.
+        // A token's listener may wait until the scheduler is idle, and so for a task that ends only
+        // when another queue's token is cancelled. So this thread marks all tokens before it calls
+        // the first listener.
         let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());

@@ -235,14 +235,15 @@ impl FairScheduler {
 
     fn line(&self) -> &Line {
         let queues = &self.scheduler.queues;
-        // Another scheduler's ticket is no part of the task whose thread submits it.
+        // If this thread is submitting a ticket of another scheduler, the job is that ticket. It is
+        // no part of the task that runs on this thread, so it goes into the default queue.
         let slot = Serving::slot_in(queues).filter(|_| !is_submitting_any());
         let current = slot.and_then(|slot| queues.table.get(slot));
         current.unwrap_or_else(|| self.default.line())
     }
 }
 
-/// Submits into the queue that [`spawn`](FairScheduler::spawn) chooses.
+/// Jobs go into the queue into which [`spawn`](FairScheduler::spawn) would put a closure.
 impl Executor for FairScheduler {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         let line = self.line();
@@ -270,7 +271,7 @@ impl Executor for FairScheduler {
         self.default.id()
     }
 
-    /// Returns the default queue's way of polling futures, so futures go into that queue.
+    /// Returns the `Futures` of the default queue, so every future goes into the default queue.
     fn futures(&self) -> Option<Futures> {
         self.default.futures()
     }

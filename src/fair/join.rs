@@ -240,8 +240,8 @@ impl Queue {
     /// task of the queue, and this thread waits for that task as
     /// [`join`](crate::JoinHandle::join) does. If this thread belongs to the executor, it runs the
     /// task itself, before the task's turn, once the queue is below its limit. Another thread may
-    /// run the task first. The queue's capacity does not apply, since a waiting thread cannot bring
-    /// more tasks.
+    /// run the task first. The queue's capacity does not apply to this task, because this thread
+    /// waits, and so cannot submit a second one.
     ///
     /// # Panics
     ///
@@ -302,7 +302,8 @@ impl Queue {
         result.unwrap_or_else(|payload| thread::resume(payload))
     }
 
-    /// Spawns `f`, which stays in this frame, as a task of the queue. Waits until that task ends.
+    /// Spawns a task of the queue that runs `f`, which stays in this frame. Waits until that task
+    /// has ended, or cannot begin any more.
     #[cold]
     fn install_from_outside<F, R>(&self, token: Option<&CancelToken>, f: F) -> Result<R, JoinError>
     where
@@ -310,7 +311,7 @@ impl Queue {
         R: Send,
     {
         // Before this frame must stay: `capture` is the user's, and may panic.
-        // A panic while the frame must stay (`Stays`) ends the process.
+        // Once `stays` exists, a panic in this frame ends the process.
         let context = HalfContext::of(self.0.context.as_ref());
         let waiter = Waiter::this_thread();
         let mut call = Call { f: Some(f), result: None, context, waiter };

@@ -54,10 +54,10 @@
 //! If S₁ and S₂ are counted from a later moment, the bound is twice as large. The reason is that
 //! service under way at that moment is charged afterwards.
 //!
-//! ε is two units of virtual time, 2⁻¹⁹ ns. For weights below a million ε is negligible. For the
-//! greatest weight, 2³², it is 8 µs of service. The bound holds while (L + Q)/w is below 73 minutes
-//! for each queue. A lease longer than 73 minutes times w is
-//! [charged as one of that length](crate::guide::limits).
+//! ε is two units of *virtual time*, that is, thread time divided by weight: 2⁻¹⁹ ns. For weights
+//! below a million ε is negligible. For the greatest weight, 2³², it is 8 µs of thread time. The
+//! bound holds while (L + Q)/w is below 73 minutes for each queue. A lease longer than 73 minutes
+//! times w is [charged as one of that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
@@ -72,8 +72,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A queue that is new, or becomes ready again, has no credit for the time before.
-//! - Before its first pick, a ready queue waits for two kinds of leases: those under way, and those
-//!   of the queues with less virtual time.
+//! - A queue that has become ready waits for its first pick. Two kinds of leases come before it:
+//!   the leases under way, and the leases of queues with less virtual time.
 //! - While a higher priority is ready, the lower priorities share every 64th pick.
 //!
 //! # When the executor ends
@@ -127,10 +127,10 @@
 //! | `policy` | ready sets, one for each priority, and the policies that pick from them |
 //! | `scheduler` | the parts together: tasks are accepted, queues become visible and end |
 //! | `queue` | a queue's handle, its futures, its metrics |
-//! | `serving` | turns, leases, and tasks that run on threads which wait |
+//! | `serving` | the turns of tickets, leases, forks, and tasks on a thread that waits for them |
 //!
-//! Within a folder, calls go one way, too. The trait `HandOver` is the one exception: through it
-//! `scheduler` calls `serving`, when the executor runs or drops a ticket.
+//! Calls within a folder go one way, too. Between folders there is one exception: `scheduler` calls
+//! `serving` through the trait `HandOver`, when the executor runs or drops a ticket.
 //!
 //! # Invariants
 //!
@@ -138,21 +138,22 @@
 //!   until the scheduler is dropped, even without a queue.
 //! - **I2** A task is accepted and counted in one step. A closed queue accepts tasks only from its
 //!   own tasks, which run under leases. So once a closed queue has neither a task nor a lease, it
-//!   gets no further task. The step that makes it so has the queue's end told.
+//!   gets no further task. The thread whose step leads to this state reports the queue's end.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
-//!   makes it so, and the thread that takes this step frees the slot.
+//!   makes the queue over, and the thread that takes this step frees the slot.
 //! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not empty,
 //!   some ticket searches, or the greatest allowed number of tickets runs. If (a) or (b) does not
 //!   hold, a thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then
-//!   restores (a) and (b). A thread that takes a queue out of the set fences (`LOOK`), then looks
-//!   again. So does a ticket that leaves, or is the last to stop searching.
+//!   restores (a) and (b). A thread that takes a queue out of its set fences (`LOOK`), then looks
+//!   whether the queue is ready. A ticket that leaves, or is the last to stop searching, fences
+//!   (`LOOK`), then looks whether a ready set has a queue.
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
-//!   look the thread finds a free place, or a later free place wakes the thread.
-//! - **I6** `SUBMITTING` and `SERVING` link frames further up the same thread's stack. Such a frame
-//!   stays there until its submission returns, or its service ends.
+//!   look the thread finds a free place, or the next thread that frees a place wakes it.
+//! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same
+//!   thread's stack. A frame stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
-//!   the owner waits until then. So the latches that the fork links stay too. Each is on the stack
-//!   of a thread that runs the fork or waits for it.
+//!   the owner waits until then. So the fork's latch and the latches outer to it stay, too. Each of
+//!   these latches is on the stack of a thread that runs the fork or waits for it.
 //!
 //! # Orderings
 //!
@@ -213,22 +214,24 @@ use crate::sync::order::{FencePair, Pair};
 /// A thread that finds a value in a [`Once`](line::once::Once) sees the writes that made the value.
 const MADE: Pair = Pair::named("fair::MADE");
 
-/// A thread that takes a lease sees the settings of the queue. The registry's lock orders the
-/// slot's earlier queue before the opening of the next.
+/// A thread that takes a lease sees the settings of the queue. Between two queues of one slot, the
+/// registry's lock orders the end of the first before the opening of the second.
 const OPENED: Pair = Pair::named("fair::OPENED");
 
-/// A thread that sees tasks ended, or frees a slot, sees all that those tasks did.
+/// A thread that sees that tasks have ended sees all their writes. The thread that frees a slot
+/// sees the writes of every task of the slot's queue.
 const ENDED: Pair = Pair::named("fair::ENDED");
 
 /// A thread that finds a queue ready sees the charges that were made before the queue became ready.
 const READY: Pair = Pair::named("fair::READY");
 
-/// One thread makes work visible, then looks whether a ticket searches. Another thread stops
-/// serving, then looks for work. At least one of the two sees the other. The same holds for a
-/// thread that waits for a place and a thread that frees one.
+/// Of two threads, each writes, then fences, then reads. At least one of them sees the other's
+/// write. One thread makes work visible, then looks whether a ticket searches; a ticket's thread
+/// stops serving, then looks for work. Or one thread frees a place, then looks for waiting threads;
+/// a waiting thread registers, then looks for a free place.
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// In the tree of `policy/least.rs`, one thread lowers a time, then looks at the floor above it.
 /// Another thread raises the floor, then looks at the times below. At least one of the two sees the
-/// other.
+/// other's write.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

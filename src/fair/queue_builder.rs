@@ -133,8 +133,8 @@ impl<'a> QueueBuilder<'a> {
     /// capacity.
     ///
     /// A running task may submit one more job to a full queue by
-    /// [`execute_last`](crate::Executor::execute_last). So a scheduler over the queue can hand on to
-    /// its next job.
+    /// [`execute_last`](crate::Executor::execute_last). So a scheduler over this queue can submit
+    /// its next ticket.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled.
     /// There is one exception. If a task is cancelled, or is run by a thread that waits for it, the
@@ -279,7 +279,7 @@ impl<'a> QueueBuilder<'a> {
             return Err(QueueError::InFlight);
         }
         let (scheduler, queues) = (self.scheduler, &self.scheduler.queues);
-        // Before the lock: `get` may call the user's `make`.
+        // `get` may call the user's `make`, which must not run under the registry's lock.
         let tier = queues.tiers.get(self.settings.tier);
         let mut registry = queues.registry.lock();
         if registry.is_closed {
@@ -308,7 +308,8 @@ impl<'a> QueueBuilder<'a> {
 }
 
 impl Queue {
-    /// Cancels the queue when its token is cancelled, if the queue still exists.
+    /// Links the queue to its token. When the token is cancelled, the link cancels the queue, if
+    /// the queue still exists.
     fn cancel_with_token(&self) {
         let line = self.line();
         let (queue, id, token) = (self.0.queue.clone(), self.0.id, self.0.token.clone());
@@ -322,7 +323,8 @@ impl Queue {
         match self.0.token.link_waker(waker) {
             Ok(link) => {
                 *line.link.lock() = Some((self.0.token.clone(), link));
-                // A shutdown that has cancelled the queue before might have found no token.
+                // A shutdown may have cancelled the queue before the link was stored. That shutdown
+                // has found no token to cancel.
                 if line.life.look().is_cancelled() {
                     self.0.token.cancel();
                 }

@@ -117,8 +117,9 @@ impl Queue {
     /// cancelled. The thread that would run the job drops it. A job that runs can look at the
     /// token, and so can `f`.
     ///
-    /// Inside a task of this queue, `f` is called in any case. Elsewhere the whole call is a task
-    /// with this token. If the token is cancelled before that task's turn, `f` is dropped too.
+    /// Inside a task of this queue, `f` is called even if the token is cancelled. Elsewhere the
+    /// whole call is a task with this token. If the token is cancelled before that task's turn, `f`
+    /// is dropped too.
     ///
     /// # Errors
     ///
@@ -238,8 +239,8 @@ impl<'scope> QueueScope<'scope, '_> {
         let head = ForkHead::new(&ScopeJob::<F>::PLACED, latch);
         let job = ScopeJob { head, failures: &self.failures, f };
         let placed = if self.latch.is_owners(caller) {
-            // SAFETY: I7 — this is the owner's frame, as just seen. The owner alone uses the room,
-            // which stays as long as the latch.
+            // SAFETY: I7 — `is_owners` returned `true`, so this is the owner's frame. The owner
+            // alone uses the room, which stays as long as the latch.
             unsafe { self.room.put(job) }
         } else {
             Err(job)

@@ -199,7 +199,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
                 task.try_apply(input, move |input| function(input, &token))
             }
             Function::Async(function) => {
-                // Weak, so that a canceller of the future drops the input at once.
+                // `ours` is weak: a canceller that drops the future also drops the input at once.
                 let theirs = TakeOnce::new(input);
                 let ours = theirs.weak();
                 let spawned = task.try_spawn_future(async move {
@@ -280,8 +280,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor; then the work queue is
-    /// not closed.
+    /// Returns [`WouldDeadlock`] on the same threads as [`Queue::wait_idle`]; then the work queue
+    /// is not closed.
     ///
     /// # Examples
     ///
@@ -305,8 +305,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// - [`ShutdownError::StillRunning`] if a handle has no result after `time`. The handle gets
     ///   its result later.
-    /// - [`ShutdownError::WouldDeadlock`] on a thread that runs jobs of the executor; then the work
-    ///   queue is not closed.
+    /// - [`ShutdownError::WouldDeadlock`] on the same threads as [`Queue::wait_idle`]; then the
+    ///   work queue is not closed.
     ///
     /// # Examples
     ///

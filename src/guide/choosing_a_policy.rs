@@ -35,7 +35,7 @@
 //! use filch::sim::{work, Stepper};
 //! use std::time::Duration;
 //!
-//! /// The part of two seconds on one thread that the queue with long tasks gets.
+//! /// Returns the part of two seconds on one thread that the queue with long tasks gets.
 //! fn share_of_long(settings: impl Fn(Builder) -> Builder) -> f64 {
 //!     let stepper = Stepper::new(1, 1);
 //!     let fair = settings(stepper.scheduler()).build();
@@ -234,8 +234,8 @@
 //!   another queue. Queues with less [virtual time](crate::fair::WeightedFair) come first.
 //! - *Processor time.* Service is time on a thread, even if the task blocks, unless a
 //!   [`Clock`](crate::fair::Clock) of yours measures otherwise.
-//! - *Credit for idle time.* A queue that was idle starts where the others are.
+//! - *Credit for idle time.* A queue that was idle starts at the virtual time of the others.
 //! - *Shares of a queue that is at its limit, or has a task that never ends.* No task is
 //!   interrupted.
 //! - *Time for the queues beside other jobs of the executor.* The scheduler's own jobs wait behind
-//!   these.
+//!   those other jobs.

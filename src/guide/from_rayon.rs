@@ -28,7 +28,7 @@
 //! | `spawn_broadcast(f)` | [`spawn_broadcast(f)`](crate::ThreadPool::spawn_broadcast) |
 //! | `spawn_handler`, `build_scoped` | [`build_with`](crate::pool::Builder::build_with) |
 //! | `use_current_thread()` | [`take_part(f)`](crate::ThreadPool::take_part), for the length of a call; [`run_in_waits()`](crate::pool::WorkerThread::run_in_waits), until the thread ends |
-//! | a `join` or `scope` from a thread outside the pool: the thread waits | the same; with [`callers_take_part`](crate::pool::Builder::callers_take_part), the call begins on that thread |
+//! | a `join` or `scope` from a thread outside the pool: the thread waits | the thread waits, too; with [`callers_take_part`](crate::pool::Builder::callers_take_part), the call begins on that thread |
 //! | `yield_now()`, `yield_local()` | [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) |
 //! | dropping the pool: threads end later | dropping the last handle: all accepted tasks run, and the drop waits for the threads, unless [`shutdown_background`](crate::ThreadPool::shutdown_background) was called |
 //! | `par_iter`, `par_sort`, `ParallelBridge` | rayon's, on filch's threads: see below |
@@ -198,10 +198,11 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! With that line, a thread that waits in a parallel iterator runs no unrelated job. In a wait for
-//! a scope, a thread also runs jobs that it has spawned into enclosing scopes since the inner scope
-//! began ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of
-//! a [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
+//! With that line in `Cargo.toml`, a thread that waits in a parallel iterator runs no unrelated
+//! job. In a wait for a scope, a thread also runs jobs that it has spawned into enclosing scopes
+//! since the inner scope began
+//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
+//! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text
 //! let pool = rayon_core::ThreadPoolBuilder::new().build()?;

@@ -11,9 +11,9 @@
 //! | `spawn_blocking(f)` | [`pool.spawn(f)`](crate::ThreadPool::spawn) |
 //! | `spawn(future)` | `spawn_future(future)` of a pool or a queue |
 //! | `block_in_place(f)` | [`pool::blocking(f)`](crate::pool::blocking) |
-//! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): the same, and [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
+//! | `JoinHandle`: awaits, detaches when dropped | [`JoinHandle`](crate::JoinHandle): awaits and detaches in the same way, and has [`join`](crate::JoinHandle::join), [`join_timeout`](crate::JoinHandle::join_timeout) |
 //! | `abort()` | [`cancel()`](crate::JoinHandle::cancel), which returns whether the task was queued, runs, or has ended |
-//! | `JoinError::{is_panic, is_cancelled, into_panic, try_into_panic}` | [`JoinError`](crate::task::JoinError): the same, and `reason`, `is_deadlock` |
+//! | `JoinError::{is_panic, is_cancelled, into_panic, try_into_panic}` | [`JoinError`](crate::task::JoinError): methods of the same names, and `reason`, `is_deadlock` |
 //! | `AbortHandle` | spawn the task with a [`CancelToken`](crate::task::CancelToken) |
 //! | `CancellationToken::{child_token, cancelled}` | [`CancelToken`](crate::task::CancelToken)`::{child, cancelled}`, and `any`, `cancel_with`, `reason` |
 //! | `DropGuard`, `run_until_cancelled` | none |
@@ -22,7 +22,7 @@
 //! | `Semaphore` around each task | [`max_parallel`](crate::fair::QueueBuilder::max_parallel); for futures `max_in_flight` |
 //! | `task_local!` | [`ContextFlow`](crate::task::ContextFlow) |
 //! | `Builder::{worker_threads, max_blocking_threads, thread_keep_alive}` | [`num_threads`](crate::pool::Builder::num_threads), [`max_threads`](crate::pool::Builder::max_threads), [`keep_alive`](crate::pool::Builder::keep_alive); the last two have tokio's defaults, 512 and ten seconds |
-//! | `on_thread_{start, stop, park, unpark}` | the same |
+//! | `on_thread_{start, stop, park, unpark}` | hooks of the same names |
 //! | `RuntimeMetrics` | [`PoolMetrics`](crate::pool::PoolMetrics): `num_workers`, `global_queue_depth`, `steal_count`, `total_busy_duration`, … |
 //! | `shutdown_timeout(time)` | [`shutdown_timeout(how, time)`](crate::ThreadPool::shutdown_timeout): by `how`, queued tasks run or are cancelled |
 //! | `shutdown_background()` | [`shutdown_background(how)`](crate::ThreadPool::shutdown_background) |

@@ -19,7 +19,7 @@
 //! | orphans: claimed slots whose consumers have stopped waiting | 8,191 at once | `injector/around.rs` | a further consumer waits for its producer, however long that takes |
 //! | threads between `prepare` and `commit` | 4,095 for each event count | `idle/word.rs` | [`prepare`](crate::idle::EventCount::prepare) panics |
 //! | sleepers | 16,383 for each event count | `idle/word.rs` | further threads do not sleep: they keep looking |
-//! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of that, the thread takes an old list of sleepers for the present one |
+//! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of this number, the thread mistakes an old list of sleepers for the present one |
 //!
 //! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. Then it gives
 //! the slot up as an *orphan*, unless there are 8,191 orphans. In no other case does a thread wait
@@ -100,7 +100,7 @@
 //! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
 //!   jobs never run.
 //!
-//! Some waits that could never end return an error. Examples are a thread that waits for its own
+//! Some waits that could never end return an error. Examples are a worker that waits for its own
 //! pool, and a task that waits for its own [group](crate::task::TaskGroup::wait) or for itself.
 //!
 //! ```
@@ -137,7 +137,7 @@
 //! | priorities | 5; a lower one gets every 64th pick | `fair/policy/tiers.rs` | – |
 //! | tombstones in a queue with a capacity: tasks that were cancelled, or run by a waiting thread | 4,096 | `fair/serving/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | half of ε in [the promise](crate::fair#the-promise) |
-//! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | longer times are charged as that |
+//! | time that is charged at once | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | a longer time is charged as 73 minutes |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
 //! | how late a lowered limit is noticed | after the current task; if tasks are short, after 64 of them or 10 µs, whichever comes first | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are always noticed after the current task |
 //! | memory of a queue that has been used | 6 KiB; 15 KiB more if waits are measured; 2 KiB more if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler is dropped |
@@ -200,13 +200,13 @@
 //! *A paused queue with a scheduler over it* stays paused when the program drops its handles. Only
 //! the drop of the last handle resumes a queue, and the scheduler has one.
 //!
-//! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next job
-//! behind the executor's other jobs. If the executor refuses that job as
+//! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next
+//! job behind the executor's other jobs. If the executor refuses that job as
 //! [`Full`](crate::executor::Reason::Full), the thread goes on serving queues. The other jobs wait
 //! until the executor has room, or until no queue has work. A new thread could serve the queues
-//! instead, but would count against no limit of the executor. So let a bounded executor accept the
-//! jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound. A queue with a capacity
-//! does so. An executor can also run one of its other jobs in
+//! instead, but no limit of the executor would count that thread. So let a bounded executor accept
+//! the jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound. A queue with a
+//! capacity does so. An executor can also run one of its other jobs in
 //! [`yield_now`](crate::Executor::yield_now).
 //!
 //! *A wait for a queue to become idle* does not wait for tombstones if the queue is paused or has a

@@ -2,9 +2,10 @@
 //!
 //! Five things cost time. The most expensive comes first: waking a thread, moving a cache line from
 //! core to core, allocating, reading the clock, and a locked instruction. This page says which
-//! operation does which, and how to avoid it. `benches/README.md` has the ratios to other crates on
-//! four processors, each with two cores. Ratios of one run repeat on the same machine; nanoseconds
-//! do not carry over to another machine. No machine with more than two cores has been measured.
+//! operation has which of these costs, and how to avoid it. `benches/README.md` has the ratios to
+//! other crates on four processors, each with two cores. Ratios of one run repeat on the same
+//! machine; nanoseconds do not carry over to another machine. No machine with more than two cores
+//! has been measured.
 //!
 //! # Instructions of each operation
 //!
@@ -97,9 +98,9 @@
 //! early: run work of some thousand instructions serially in one task.
 //!
 //! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
-//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So
-//! bursts that follow each other closely need to wake no thread. The price is the processor time of
-//! that search. An idle pool uses no processor time, because it has no timer.
+//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So if
+//! bursts follow each other closely, they need to wake no thread. The price is the processor time
+//! of that search. An idle pool uses no processor time, because it has no timer.
 //!
 //! *Pools use asymmetric fences.* Each spawn notifies the workers. On Linux this notification needs
 //! no fence. In return, a worker that goes to sleep makes a system call, which interrupts the other

@@ -35,8 +35,8 @@ where
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`, which sleeps on the event count in place of the future. The
-/// notifying thread calls `holds`, not the future's next poll, because the condition can be that no
-/// future is being polled.
+/// notifying thread calls `holds` itself, and does not leave that to the future's next poll. The
+/// condition can be that no future is being polled, and then a poll never finds it true.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -75,8 +75,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(None) => *place = None,
-                // The list is full. Wakes the task to poll again, so that other tasks can run in
-                // between.
+                // All waiters are in use. Wakes the task, whose next poll tries again, so that
+                // other tasks can run before that.
                 Err(Some(prepared)) => {
                     let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);
@@ -87,8 +87,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
         }
     }
 
-    /// Wakes the task. Catches a panic of the user's waker, because the notifier has other threads
-    /// to tell.
+    /// Wakes the task. Catches a panic of the user's waker, because the notifier still has other
+    /// sleepers to wake.
     fn wake_task(state: AwaitedState) {
         if let AwaitedState::Watching(waker, _) = state {
             thread::completes(|| waker.wake());

@@ -23,9 +23,9 @@ use crossbeam_utils::CachePadded;
 ///
 /// # Which look may end in sleep
 ///
-/// The look after [`prepare`](Self::prepare) may end in sleep only if it certainly found nothing.
-/// [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may leave an
-/// item untaken.
+/// After [`prepare`](Self::prepare), a thread may commit only if its look has certainly found
+/// nothing. [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may
+/// leave an item untaken.
 ///
 /// # Which thread is notified
 ///
@@ -119,7 +119,8 @@ impl EventCount {
         EventCount { barrier: Barrier::asymmetric(), ..EventCount::new() }
     }
 
-    /// Notifies one thread, if one is prepared or asleep. Call it after the change.
+    /// Notifies one thread, if one is prepared or asleep. The caller first makes the change for
+    /// which threads wait.
     ///
     /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
     /// both cases the thread sees the change when it next prepares. If no thread sleeps, and each
@@ -253,7 +254,8 @@ impl EventCount {
         }
     }
 
-    /// Wakes the sleepers of a list that was taken off, from this waiter on.
+    /// Wakes the sleepers of a list that the caller has taken off: waiter `number` and all older
+    /// ones.
     fn wake_from(&self, mut number: usize) {
         while number != 0 {
             // Read before `taken_off`, because afterwards another thread can claim the waiter.
@@ -281,13 +283,14 @@ impl EventCount {
     }
 
     /// Changes the word from `word` to `next`, to take sleepers off or to add signals. Returns
-    /// whether the word was still `word`.
+    /// `false` if the word is no longer `word`.
     fn exchange(&self, word: Word, next: Word) -> bool {
         self.word.compare_exchange(word.0, next.0, TOLD.release(), Relaxed).is_ok()
     }
 }
 
-/// Wakes a sleeper. If its waker panics, wakes the others by `rest` before the panic goes on.
+/// Wakes a sleeper. If its waker panics, calls `rest`, which wakes the other sleepers, before the
+/// panic goes on.
 fn wake(waker: Waker, rest: impl FnMut()) {
     struct OtherSleepers<F: FnMut()>(F);
 

@@ -1,11 +1,12 @@
 //! Sleeping until there is something to do, without losing a wake-up.
 //!
 //! A *prepared* thread has announced that it is about to sleep, and looks once more at its
-//! condition. A *sleeper* blocks in its park, and its *waiter*, which holds its waker, is in the
-//! list of sleepers. A *signal* tells one prepared thread to look again instead of sleeping. The
-//! *stamp* counts each exchange that takes sleepers off the list, and each `notify_all`. A prepared
-//! thread is *told* when its commit takes a signal, or finds that the stamp has changed since it
-//! prepared. A sleeper is told when a notifier takes it off the list.
+//! condition. A *sleeper* blocks in its park. Its *waiter*, a record that holds its waker, is in
+//! the list of sleepers. One atomic *word* (`word.rs`) holds the count `prepared`, the signals, the
+//! stamp, and the head of the list. A *signal* tells one prepared thread to look again instead of
+//! sleeping. The *stamp* counts each exchange that takes sleepers off the list, and each
+//! `notify_all`. A prepared thread is *told* when its commit takes a signal, or finds that the
+//! stamp has changed since it prepared. A sleeper is told when a notifier takes it off the list.
 //!
 //! ```text
 //!  sleeper                                     notifier

@@ -43,7 +43,7 @@ pub trait Park {
     /// Blocks until a waker unparks the park, or until `timeout` has passed. May return earlier,
     /// for any reason.
     ///
-    /// Returns at once if a waker has unparked the park since the last return.
+    /// Returns at once if a waker has unparked the park since `park` last returned.
     fn park(&mut self, timeout: Option<Duration>);
 
     /// Returns a waker that unparks this park from any thread. Waking should not panic, because the
@@ -93,8 +93,8 @@ impl ThreadPark {
         per_thread! {
             static OWN: Cell<Option<ThreadPark>> = Cell::new(None);
         }
-        // `None`, if the thread has no park yet, if its park is in use, or if its thread-local
-        // storage is gone. Then a new park serves.
+        // `own` is `None` if the thread has no park yet, if its park is in use, or if its
+        // thread-local storage is gone. In these cases the thread sleeps in a new park.
         let own = OWN.try_with(Cell::take).ok().flatten();
         let mut own = own.unwrap_or_default();
         let result = sleep(&mut own);

@@ -16,8 +16,9 @@ use core::time::Duration;
 
 /// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
-/// Dropping it cancels. If a thread forgets it ([`mem::forget`]), a later notification can go to it
-/// alone, and so wake no thread. Once 4,095 are forgotten, every `prepare` panics.
+/// Dropping a `Prepared` cancels the sleep. If a thread forgets it ([`mem::forget`]), the thread
+/// counts as prepared for ever. A later notification can then go to this count alone, and wake no
+/// thread. Once 4,095 are forgotten, every `prepare` panics.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Prepared<'a> {
     events: &'a EventCount,
@@ -56,7 +57,8 @@ impl EventCount {
         let mut word = Word(self.word.load(Relaxed)); // Relaxed: only compared
         loop {
             let Some(next) = word.one_more() else { too_many() };
-            // Relaxed, both: LOOK_AGAIN orders it.
+            // Relaxed, on success and failure: LOOK_AGAIN orders this write before the caller's
+            // look.
             match self.word.compare_exchange(word.0, next.0, Relaxed, Relaxed) {
                 Ok(_) => break,
                 Err(now) => word = Word(now),
@@ -116,9 +118,8 @@ impl<'a> Prepared<'a> {
     /// [`prepare`](EventCount::prepare).
     ///
     /// Rarely, this call returns without a notification. Otherwise the notifier's earlier writes
-    /// happen before it returns. If a second notifier notifies the same thread, that adds nothing:
-    /// the second notifier's writes are visible only after the next
-    /// [`prepare`](EventCount::prepare).
+    /// happen before it returns. If two notifiers notify this thread, the writes of the second are
+    /// certain to be visible only after the next [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///
@@ -213,8 +214,8 @@ impl<'a> Prepared<'a> {
         !sleep.go()
     }
 
-    /// Puts a waker on the list of sleepers. The entry stays there until a notifier takes it off,
-    /// or until [`leave`](EventCount::leave).
+    /// Puts `waker` on the list of sleepers, and returns the entry. The entry stays in the list
+    /// until a notifier takes it off, or until [`leave`](EventCount::leave).
     #[cfg(feature = "std")]
     pub(super) fn commit_as(self, waker: Waker) -> Result<Asleep, Awake<'a>> {
         let sleep = self.lie_down(waker)?;
@@ -223,7 +224,8 @@ impl<'a> Prepared<'a> {
         Ok(asleep)
     }
 
-    /// Puts this thread on the list of sleepers.
+    /// Puts this thread, with its `waker`, on the list of sleepers. Returns `Awake` if the thread
+    /// must not sleep.
     fn lie_down(self, waker: Waker) -> Result<Sleeping<'a>, Awake<'a>> {
         let events = self.events;
         let Some((number, waiter)) = events.waiters.claim() else {
@@ -263,8 +265,8 @@ impl<'a> Prepared<'a> {
         let mut word = Word(self.events.word.load(Relaxed)); // Relaxed: only compared
         loop {
             let (less, is_signalled) = word.one_less();
-            // Relaxed, both: this thread relies on no write of a notifier. If the caller then
-            // calls `tell`, `tell` acquires the word anew.
+            // Relaxed, on success and failure: this thread relies on no write of a notifier. If the
+            // caller then calls `tell`, `tell` acquires the word anew.
             match self.events.word.compare_exchange(word.0, less.0, Relaxed, Relaxed) {
                 Ok(_) => return is_signalled,
                 Err(now) => word = Word(now),
@@ -326,7 +328,7 @@ impl Sleeping<'_> {
         }
         let went = events.waiters.go(self.number, self.this);
         if events.waiters.are_many_gone() {
-            // Clears the list, by waking all sleepers.
+            // Wakes all sleepers, because that also clears the list of its `GONE` waiters.
             events.tell_all();
         }
         went
@@ -343,8 +345,9 @@ impl Drop for Sleeping<'_> {
     }
 }
 
-/// Why a thread or waker does not sleep: `None` if it was told. Otherwise all waiters are in use,
-/// and the thread is still prepared. To drop the `Prepared` can call another sleeper's waker.
+/// The reason why a thread or waker was not put on the list. `None` means that it was told. `Some`
+/// means that all waiters are in use, and the thread is still prepared. Dropping the `Prepared` can
+/// call another sleeper's waker.
 type Awake<'a> = Option<Prepared<'a>>;
 
 /// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in

@@ -17,8 +17,8 @@
 //!
 //! A thread that has prepared always searches again, even if it has found an item or was notified.
 //! The reason is that two notifiers might count on it: one that relied on its search, and one that
-//! notified it afterwards. If the thread took one item and looked no further, the other notifier's
-//! item would be forgotten (`canary_one_look_for_two_notifications`).
+//! notified it afterwards. If the thread took one notifier's item and looked no further, no thread
+//! would look for the other's item (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
@@ -102,8 +102,8 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
-    /// Notifies one thread that is prepared or asleep, unless a thread searches. Call it after the
-    /// change.
+    /// Notifies one thread that is prepared or asleep, unless a thread searches. The caller first
+    /// makes the change for which threads wait.
     ///
     /// Lock-free. Costs a fence and a load, and a second load if a thread is prepared or asleep.
     ///
@@ -169,8 +169,8 @@ impl Searchers {
 /// A thread that searches: [`Searchers::search`].
 ///
 /// Dropping a `Search` has the effect of [`found`](Self::found) with an `is_more` that returns
-/// `true`. If a thread forgets it ([`mem::forget`]), [`Searchers::notify_one`] wakes no thread any
-/// more.
+/// `true`. If a thread forgets it ([`mem::forget`]), the thread counts as searching for ever.
+/// [`Searchers::notify_one`] then wakes no thread any more.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
@@ -193,7 +193,7 @@ impl<'a> Search<'a> {
     pub fn found(self, is_more: impl FnOnce() -> bool) {
         let relied = self.end();
         let searchers = relied.0;
-        // Relaxed: SEARCHED orders it.
+        // Relaxed: SEARCHED orders the subtraction before the call of `is_more`.
         let is_last = searchers.searching.fetch_sub(1, Relaxed) == 1;
         let notifies = is_last && {
             SEARCHED.fence();
@@ -239,7 +239,7 @@ impl<'a> Search<'a> {
         Resting { prepared: relied.0.events.prepare(), relied }
     }
 
-    /// Ends the search, except for its count.
+    /// Ends the search, but leaves it to the caller to lower the count `searching`.
     fn end(self) -> Relied<'a> {
         let relied = Relied(self.searchers);
         mem::forget(self);
@@ -247,8 +247,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Notifiers may have relied on this thread while it searched. After a panic, the drop does for
-/// them what the drop of a `Search` does.
+/// A thread that has searched, and on which notifiers may have relied meanwhile. If the thread
+/// panics, the drop begins a new `Search` and drops it, so that another thread looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {
@@ -270,7 +270,7 @@ impl Drop for Relied<'_> {
 /// Committing and cancelling both return a new [`Search`], because one look may not be enough. One
 /// notification may announce several changes, and other notifiers may have relied on this thread
 /// while it searched. A thread that leaves for good drops the new `Search`. Dropping a `Resting`
-/// cancels the sleep, and drops the new `Search`.
+/// cancels the sleep, begins a new `Search`, and drops it.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,

@@ -18,7 +18,8 @@
 //!
 //! The state also counts the uses of its waiter, so that an owner does not mistake a later use for
 //! its own. A thread might read a waiter's `next` just after another thread took the waiter off,
-//! and get a wrong value. But then its exchange of the word fails, because the stamp has changed.
+//! and get a wrong value. But then the reader's exchange of the word fails, because the stamp has
+//! changed.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};
@@ -30,23 +31,23 @@ use alloc::boxed::Box;
 use core::ptr;
 use core::task::Waker;
 
-/// Not in the list, without an owner.
+/// The waiter is not in the list, and has no owner.
 const FREE: usize = 0;
-/// Not in the list; its owner fills it.
+/// The waiter is not in the list; its owner fills it.
 const HELD: usize = 1;
-/// In the list, or about to enter it; its owner sleeps, or is about to.
+/// The waiter is in the list, or about to enter it; its owner sleeps, or is about to.
 const ASLEEP: usize = 2;
-/// Not in the list; the notifier that took it off takes the waker.
+/// The waiter is not in the list; the notifier that took it off takes the waker.
 const TAKEN: usize = 3;
-/// In the list; its owner takes the waker back.
+/// The waiter is in the list; its owner takes the waker back.
 const TOUCHED: usize = 4;
-/// Not in the list; its owner takes the waker back.
+/// The waiter is not in the list; its owner takes the waker back.
 const LEFT: usize = 5;
-/// In the list, without an owner.
+/// The waiter is in the list, and has no owner.
 const GONE: usize = 6;
 
-/// The amount that each use of a waiter adds to its state. The bits below this one hold `FREE` to
-/// `GONE`.
+/// The amount that each use of a waiter adds to its state. The lower bits of the state hold one of
+/// `FREE` to `GONE`.
 const USE: usize = 8;
 
 /// The number of chunks. Chunk `n` has 2ⁿ waiters, numbered from 2ⁿ on.
@@ -59,17 +60,18 @@ pub(super) struct WaiterCell {
     waker: Place<Waker>,
 }
 
-/// Whether a waiter still had its owner when a notifier took the waiter off.
+/// Whether the owner of a waiter was still asleep when a notifier took the waiter off.
 enum There {
     Sleeper(Waker),
-    /// The owner was about to leave.
+    /// The owner is about to leave, and will free the waiter.
     Nobody,
-    /// The owner had left.
+    /// The owner left earlier, so the notifier frees the waiter.
     NobodyForLong,
 }
 
-/// The outcome of an owner's attempt to leave untold.
+/// The outcome of an owner's attempt to leave the list without a notification.
 enum Went {
+    /// A notifier was quicker, and has told the owner.
     Woken,
     /// The owner has left; the waiter is still in the list.
     LeftBehind,
@@ -109,8 +111,8 @@ impl WaiterCell {
         // `waker` right after the copy.
         unsafe { self.waker.put(&waker) };
         core::mem::forget(waker);
-        // Relaxed, both: only the owner changes the state of a held waiter, and LAIN publishes the
-        // state.
+        // Relaxed, for load and store: only the owner changes the state of a held waiter, and LAIN
+        // publishes the state.
         let asleep = self.state.load(Relaxed) - HELD + ASLEEP;
         self.state.store(asleep, Relaxed);
         Use(asleep)
@@ -285,7 +287,7 @@ impl Waiters {
         gone >= MANY_GONE && gone > self.listed.load(Relaxed) / 2
     }
 
-    /// Returns the waiters of a chunk, and makes the chunk if it is missing.
+    /// Returns the waiters of a chunk, after making the chunk if it does not exist yet.
     fn chunk(&self, chunk: usize) -> &[WaiterCell] {
         let place = &self.chunks[chunk];
         let mut first = place.load(LAIN.acquire());

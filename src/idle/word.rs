@@ -10,9 +10,9 @@
 //! - *signals*: the number of prepared threads that are to look again. At most *prepared*.
 //! - *stamp*: counts each exchange that takes sleepers off, and each `notify_all`.
 //!
-//! The stamp serves two ends. First, a thread that takes the newest sleeper off reads the next
-//! older sleeper before it exchanges the word. An unchanged stamp proves that no sleeper was taken
-//! off in between. Second, a thread that prepared before a `notify_all` finds another stamp when it
+//! The stamp has two uses. First, a thread that takes the newest sleeper off reads the next older
+//! sleeper before it exchanges the word. An unchanged stamp proves that no sleeper was taken off in
+//! between. Second, a thread that prepared before a `notify_all` finds another stamp when it
 //! commits, and does not sleep. The stamp wraps. A wrap deceives a thread only if exactly
 //! 67,108,864 wake-ups pass between two of the thread's instructions. That takes at least a minute.
 
@@ -38,8 +38,8 @@ pub(super) struct Word(pub(super) u64);
 pub(super) struct Stamp(u64);
 
 impl Word {
-    /// No thread is prepared or asleep. The stamp starts just below its wrap, so that every event
-    /// count soon crosses the wrap.
+    /// The word of a new event count: no thread is prepared or asleep. The stamp starts just below
+    /// its wrap, so that tests cross the wrap.
     pub(super) const START: Word = Word(u64::MAX << STAMP_SHIFT);
 
     #[inline(always)]
@@ -63,7 +63,7 @@ impl Word {
         Stamp(self.0 >> STAMP_SHIFT)
     }
 
-    /// Counts one more prepared thread. Returns `None` if the count is full.
+    /// Returns the word with one more prepared thread, or `None` if the count is full.
     pub(super) fn one_more(self) -> Option<Word> {
         (self.prepared() < MOST_PREPARED).then(|| Word(self.0 + ONE_PREPARED).checked())
     }
@@ -85,14 +85,15 @@ impl Word {
         (self.signals() > 0).then(|| Word(self.0 - ONE_PREPARED - ONE_SIGNAL).checked())
     }
 
-    /// Returns the word after a prepared thread has gone to sleep. The caller has found no signal.
+    /// Returns the word after a prepared thread has put its `waiter` on the list. The caller has
+    /// found no signal in this word.
     pub(super) fn one_asleep(self, waiter: usize) -> Word {
         debug_assert!(self.signals() == 0 && waiter != 0);
         Word((self.0 - ONE_PREPARED) & !TOP | waiter as u64).checked()
     }
 
-    /// Adds up to `most` signals, at most one for each prepared thread. Also returns the number of
-    /// signals added.
+    /// Returns the word with up to `most` more signals, at most one for each prepared thread. Also
+    /// returns the number of signals added.
     pub(super) fn signalled(self, most: usize) -> (Word, usize) {
         let free = self.prepared() - self.signals();
         let count = free.min(most as u64);

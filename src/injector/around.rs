@@ -1,4 +1,5 @@
-//! Going around a stopped producer: consumers take later items, while its slot waits as an orphan.
+//! Going around a stopped producer: consumers take later items, while the producer's slot is an
+//! orphan.
 //!
 //! ```text
 //!  consumer X, which claimed slot i             consumer Y
@@ -22,8 +23,8 @@
 //!
 //! A consumer that finds an item in an open orphan takes the item. A consumer that finds an item in
 //! a held orphan might already have taken a later item. So it only marks the orphan as spoken for.
-//! Even if the holder had looked too early, the mark keeps the holder from opening the orphan. So
-//! the holder looks once more, and takes the item.
+//! A holder that has looked too early then fails to open the orphan, sees the item (SPOKEN), and
+//! takes it.
 
 use super::segment::Segment;
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -139,7 +140,7 @@ impl<T> Injector<T> {
         Some(unsafe { self.settle(orphan) })
     }
 
-    /// Takes the item of a claimed orphan.
+    /// Takes the item of a claimed orphan, and takes the orphan off the count in `head`.
     ///
     /// # Safety
     ///
@@ -156,7 +157,8 @@ impl<T> Injector<T> {
         item
     }
 
-    /// Tries to take an item while there are orphans. Returns `Retry` if no orphan is left.
+    /// Takes an item while there are orphans: the item of an orphan, or else the item at `head`.
+    /// Returns `Retry` if `head` counts no orphans.
     #[cold]
     pub(super) fn pop_around(&self) -> Steal<T> {
         loop {
@@ -200,7 +202,7 @@ impl<T> Injector<T> {
     /// Claims the first orphan in the list whose item is there. Returns `None` if every such orphan
     /// is claimed already. The caller is a visitor.
     ///
-    /// If consumers claimed any such orphan, not the first, an Empty answer could be false
+    /// If a consumer claimed another such orphan than the first, an Empty answer could be false
     /// (`proofs/orderings.md`, *Orphans*).
     fn claim_filled(&self) -> Option<&Orphan<T>> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());

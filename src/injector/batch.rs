@@ -30,8 +30,8 @@ impl<T> Injector<T> {
     ///
     /// Returns `Success(())` if items have moved, and [`Steal::Empty`] if the injector was empty. A
     /// batch ends at the latest at the end of a segment (256 small items). `dest` pops the batch
-    /// oldest first, whatever its flavor. If `dest` is at its maximum capacity, nothing moves.
-    /// `Success(())` then means that `dest` has items to pop.
+    /// oldest first, whatever its flavor. If `dest` is at its maximum capacity, this call moves no
+    /// item. `Success(())` then means that `dest` has items to pop.
     ///
     /// A batch pays when there is a backlog, because the whole batch costs one compare-exchange. If
     /// items come one by one, a batch has one item, and [`steal`](Self::steal) is quicker.
@@ -150,9 +150,9 @@ struct Claimed<'a, T> {
 }
 
 impl<T> Claimed<'_, T> {
-    /// Moves the items into `dest`, which has room for them. Returns `None` if there is no item at
-    /// all. With `and_pop`, returns the oldest item instead of moving it. Without `and_pop`,
-    /// returns `Some(None)`.
+    /// Moves the items of the claim into `dest`, which has room for them. With `and_pop`, does not
+    /// move the oldest item, but returns it in `Some(Some(_))`. Without `and_pop`, returns
+    /// `Some(None)`. Returns `None` if every slot of the claim has become an orphan.
     fn move_to(mut self, dest: &Worker<T>, and_pop: bool) -> Option<Option<T>> {
         let oldest = if and_pop { Some(self.receive()?) } else { None };
         let mut len = 0;

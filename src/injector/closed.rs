@@ -31,12 +31,12 @@ impl<T> Injector<T> {
         is_first
     }
 
-    /// Closes `tail`, unless it is closed. `end` then holds the `tail` before that, for good.
+    /// Closes `tail`, unless it is closed already. From then on, `end` holds the last open `tail`.
     ///
     /// A closer proposes an `end` before it closes `tail`, because a thread that sees `tail` closed
-    /// must know the end. A proposal that comes too late changes nothing. Its closer read `end`
-    /// first, and then saw `tail` at that end or beyond (CLOSED). Beyond the final end, no `tail`
-    /// is open.
+    /// must know the end. A proposal that comes after `tail` is closed stores the same `end` again.
+    /// Its closer had read that `end`, and then an open `tail` at it or beyond (CLOSED). No open
+    /// `tail` is beyond the final `end`.
     #[cold]
     pub(super) fn close_tail(&self) {
         let (end, word) = (&self.tail.end, &self.tail.word);

@@ -28,8 +28,8 @@
 //!
 //! # Invariants
 //!
-//! - **I1** `tail` only grows, apart from its closed bit. Once `tail` is closed, `end` is the `tail`
-//!   before that, for good. `head` only grows, apart from its count of orphans. `head` passes
+//! - **I1** `tail` only grows, apart from its closed bit. Once `tail` is closed, `end` holds the
+//!   last open `tail`, for good. `head` only grows, apart from its count of orphans. `head` passes
 //!   neither `tail` nor the `end` of a closed injector.
 //! - **I2** A producer owns the slots that its addition to an open `tail` passed, until it marks
 //!   them `FULL`. An addition to a closed `tail` claims nothing.
@@ -42,9 +42,9 @@
 //! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. After the unlinking,
 //!   and before the reuse or freeing, it finds that there is no visitor.
 //! - **I7** The pointer beside `head` or `tail` points to the segment whose number is in that word.
-//!   If that segment is used up, it might point to the next. A consumer that reads the pointer
-//!   between its read of `head` and its claim gets the claimed slot's segment. A producer that
-//!   reads the pointer after its claim gets the claimed slot's segment or a later one.
+//!   If that segment is used up, the pointer might point to the next. A consumer that reads the
+//!   pointer between its read of `head` and its claim gets the claimed slot's segment. A producer
+//!   that reads the pointer after its claim gets the claimed slot's segment or a later one.
 //! - **I8** Lasting segments are freed with the injector, and `spares` has room for all of them.
 //! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
 //!   from `next` to `len` are initialised, and are not pushed yet.
@@ -58,10 +58,10 @@
 //! # Sources
 //!
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
-//! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. There, a
-//! consumer makes a late producer's slot unusable, so each push has a second locked instruction.
-//! Orphans are new, and so is claiming before looking. The words `head` and `tail` extend the index
-//! of crossbeam's injector.
+//! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. In those queues,
+//! a consumer makes a late producer's slot unusable, so each push has a second locked instruction.
+//! Two things are new: orphans, and that a consumer claims a slot before it looks there. The words
+//! `head` and `tail` extend the index of crossbeam's injector.
 
 mod around;
 mod batch;
@@ -100,21 +100,21 @@ const SETTLED: Pair = Pair::named("injector::SETTLED");
 const PUSHED: Pair = Pair::named("injector::PUSHED");
 
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
-/// `head` counts. It also sees the `tail` that the consumers of earlier positions saw.
+/// `head` counts. The thread also sees the `tail` that consumers of earlier positions saw.
 ///
-/// All that happened before an earlier change of `head` also happens before a consumer registers an
-/// orphan. So if the push into the orphan's slot did, the consumer finds the item there.
+/// A consumer that registers an orphan changes `head`, and sees all that happened before earlier
+/// changes. So if the push into the orphan's slot is among that, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A consumer that cannot open the orphan that it holds sees the mark of the orphan's slot. A
-/// consumer that does not hold an orphan but finds it spoken for sees all items pushed before the
-/// call that takes the orphan's item. `around.rs` defines *held*, *open* and *spoken for*.
+/// A holder that cannot open its orphan sees the mark of the orphan's slot. Any other consumer that
+/// finds the orphan spoken for sees all items pushed before the call that takes the orphan's item.
+/// `around.rs` defines *holder*, *open* and *spoken for*.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
 const LINKED: Pair = Pair::named("injector::LINKED");
 
-/// A producer that takes a spare segment sees the segment as it was reset.
+/// A producer that takes a spare segment sees that the sweeper has reset the segment.
 const SPARED: Pair = Pair::named("injector::SPARED");
 
 /// A thread that reads `settled` sees what the takers of the settled items saw, `tail` included.
@@ -123,11 +123,11 @@ const QUIET: Pair = Pair::named("injector::QUIET");
 /// A sweeper sees what the previous sweeper wrote.
 const SWEPT: Pair = Pair::named("injector::SWEPT");
 
-/// A closer that reads a proposed `end` then sees a `tail` that has come at least that far.
+/// A closer that reads a proposed `end`, and then `tail`, finds `tail` at that end or beyond.
 const CLOSED: Pair = Pair::named("injector::CLOSED");
 
 /// A visitor counts itself, then follows a pointer to a segment or an orphan. The sweeper unlinks
-/// it, then reads the count of visitors. At least one of the two sees the other's write (I5, I6).
+/// the object, then reads the count. At least one of the two sees the other's write (I5, I6).
 const VISIT: FencePair = FencePair::named("injector::VISIT");
 
 /// If a sweeper finds no visitor, accesses of earlier visitors happen before it takes memory back.
@@ -137,7 +137,7 @@ const LEFT: Pair = Pair::named("injector::LEFT");
 /// `tail` before it sleeps. At least one of the two sees the other's write.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
-/// The most bytes of segments that an injector keeps, unless one segment is larger.
+/// The most bytes of segments that an empty injector keeps, unless one segment is larger.
 const KEPT: usize = 64 << 10;
 
 /// A FIFO queue of tasks that any thread pushes to and takes from.
@@ -147,14 +147,14 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Progress
 ///
-/// Pushing is lock-free. A push is one fetch-add, and once per segment (256 small items) a few
-/// steps that any producer can complete. Taking is lock-free except for one bounded wait. If a
-/// producer is stopped between claiming a slot and filling it, the slot's consumer waits for 15 µs.
-/// Then the consumer gives the slot up, or keeps waiting if 8,191 slots are given up already. No
-/// thread waits for a consumer.
+/// Pushing is lock-free. A push is one fetch-add. Once per segment (256 small items), producers
+/// link the next segment, in steps that any of them can complete. Taking is lock-free except for
+/// one bounded wait. If a producer is stopped between claiming a slot and filling it, the slot's
+/// consumer waits for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 slots
+/// are given up already. No thread waits for a consumer.
 ///
-/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of its own
-/// and later segments.
+/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of the
+/// segment that it uses, and of later ones.
 ///
 /// # Ordering
 ///
@@ -204,8 +204,8 @@ struct TailLine<T> {
     /// Set before `tail` is closed. Producers read this flag, because a read of `tail` would wait
     /// for their own last addition.
     is_closing: AtomicBool,
-    /// Where the items of a closed injector end: `tail` as it was when it was closed (I1). Before
-    /// that, a proposal (`closed.rs`).
+    /// The last open `tail` of a closed injector, where its items end (I1). In an open injector,
+    /// the initial `tail`, or a closer's proposal (`closed.rs`).
     end: AtomicU64,
 }
 
@@ -215,7 +215,7 @@ struct InjectorShelf<T> {
     oldest: AtomicPtr<Segment<T>>,
     /// The oldest unlinked segment that the sweeper has not taken back. Only the sweeper uses it.
     unlinked: AtomicPtr<Segment<T>>,
-    /// One entry for each lasting segment, then the entries for other segments.
+    /// Spare segments: one entry for each lasting segment, then the entries for other segments.
     spares: [AtomicPtr<Segment<T>>; MAX_LASTING + MAX_OTHERS],
     /// The number of lasting segments. Producers that race to make the last one may count too many.
     lasting: AtomicUsize,
@@ -277,7 +277,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Begins a visit. Until its end, segments and orphans that this thread finds stay (I5).
+    /// Begins a visit. Until the visit ends, segments and orphans that this thread finds stay (I5).
     fn visit(&self) -> Visit<'_> {
         self.shelf.visitors.fetch_add(1, Relaxed); // Relaxed: VISIT orders it
         VISIT.fence();
@@ -343,7 +343,7 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Returns whether there was nothing to take at some moment during this call.
+    /// Returns whether the injector was empty at some moment during this call.
     ///
     /// Returns `false` while another thread is pushing an item. Lock-free; three loads if the
     /// injector stays empty.

@@ -58,9 +58,11 @@ impl<T> Claim<T> {
     }
 }
 
-/// The most items of a batch that share a fetch-add.
+/// The most items of a batch that share a fetch-add. The layout of `tail` relies on this bound
+/// (`word.rs`).
 const CHUNK: usize = 32;
-/// The item size in bytes above which copying items into a chunk costs more than it saves.
+/// The item size in bytes above which copying items into a chunk costs more than the fetch-adds
+/// that it saves.
 const LARGE: usize = 64;
 
 /// Items that an iterator has returned. The items from `next` to `len` are not pushed yet (I9).
@@ -157,7 +159,7 @@ impl<T> Injector<T> {
         Ok(())
     }
 
-    /// Pushes an item. Returns whether consumers had claimed every earlier item by then.
+    /// Pushes an item. Returns whether consumers had already claimed every earlier item.
     ///
     /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///
@@ -295,7 +297,8 @@ impl<T> Injector<T> {
         if unsafe { &*newest }.number() == number { newest } else { self.find(number) }
     }
 
-    /// Finds the segment of this number, which is no longer the newest.
+    /// Returns the segment of this number, which is no longer the newest. The caller owns a slot in
+    /// it.
     #[cold]
     fn find(&self, wanted: u64) -> *mut Segment<T> {
         let _visit = self.visit();
@@ -341,7 +344,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Links a segment of this number, or returns the segment that another producer has linked.
+    /// Links a segment of this number at `link`, and returns it. If another producer has linked one
+    /// first, returns that segment.
     fn link_new(&self, link: &AtomicPtr<Segment<T>>, number: u64) -> *mut Segment<T> {
         let new = self.spare().unwrap_or_else(|| Segment::allocate(self.may_last()));
         // SAFETY: I6 — the segment is fresh or spare, so only we have it.

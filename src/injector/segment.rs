@@ -121,7 +121,8 @@ impl<T> Tagged<T> {
     }
 }
 
-/// The most bytes of slots in a segment, unless one slot is larger.
+/// The most bytes of slots in a segment, unless one slot is larger. The number is that of 256 slots
+/// whose items have two words of 64 bits.
 const BYTES: usize = 6 << 10;
 
 impl<T> Segment<T> {

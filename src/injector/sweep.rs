@@ -26,7 +26,7 @@ impl<T> Injector<T> {
     };
 
     /// Resets settled slots, and unlinks segments and orphans that are no longer needed. If there
-    /// is no visitor, takes back all that have been unlinked.
+    /// is no visitor, reuses or frees all that have been unlinked.
     pub(super) fn sweep(&self) {
         let sweeping = &self.shelf.sweeping;
         if sweeping.load(Relaxed) || sweeping.swap(true, SWEPT.acquire()) {
@@ -68,8 +68,8 @@ impl<T> Injector<T> {
                 if !slot.is_settled() {
                     break;
                 }
-                // Reset at once, while the slot's cache line is at hand. `settled` keeps later
-                // sweeps away from the slot.
+                // Reset at once, while the slot's cache line is at hand. Later sweeps begin at
+                // `settled`, and so do not come to this slot again.
                 slot.reset();
                 offset += 1;
             }
@@ -83,7 +83,7 @@ impl<T> Injector<T> {
         self.head.settled.store(settled.0, QUIET.release());
     }
 
-    /// Unlinks the claimed orphans.
+    /// Unlinks the orphans that consumers have claimed, and puts them into the list `resolved`.
     fn unlink_resolved(&self) {
         let shelf = &*self.shelf;
         let mut link: &AtomicPtr<Orphan<T>> = &shelf.orphans;
@@ -109,7 +109,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Takes back unlinked segments and orphans, unless there is a visitor.
+    /// Makes unlinked segments spare or frees them, and frees unlinked orphans. Does nothing while
+    /// there is a visitor.
     fn take_back(&self) {
         let shelf = &*self.shelf;
         let end = shelf.oldest.load(Relaxed);

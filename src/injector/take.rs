@@ -9,7 +9,8 @@ use crate::sync::Relaxed;
 use crate::sync::order::both;
 use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
-/// Consumers that find items by looking at slots read `tail` again once in this many slots.
+/// Consumers that find items by looking at slots update `tail_seen` once in this many slots. So 32
+/// items share the cost of a read of the producers' cache line.
 const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
@@ -119,8 +120,8 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // A producer is just adding an item. A consumer that took the item at once would only
-            // exchange cache lines with the producer.
+            // A producer is just adding an item. If the consumer took each item at once, the cache
+            // lines would move between its core and the producer's for each item.
             contention.wait();
             return Steal::Retry;
         }
@@ -263,8 +264,7 @@ impl<T> Injector<T> {
         loop {
             let is_there = slot.look();
             looks += 1;
-            // Reads `head` again: the orphans of the time of the claim may be gone, and there may
-            // be new ones.
+            // Reads `head` again, because its count of orphans may have changed since the claim.
             let is_late = looks > LOOKS && !patience.lasts() && self.head().can_give_up();
             if is_there || is_late {
                 return is_there;

@@ -5,11 +5,12 @@
 //!  tail   │ number of the segment: 40 │ closed: 1 │ offset: 23   │
 //! ```
 //!
-//! A segment has `slots` slots. The offset of `head` ends at `slots`; then the segment is used up.
-//! The offset of `tail` may go beyond `slots`, since producers add before they look. An addition
-//! that begins at or beyond `slots` claims nothing. Before the producer adds again, it makes sure
-//! that `tail` is in the next segment. So in each segment a thread makes at most one addition that
-//! claims nothing. An addition is at most 32, so the offset has room for 262,000 threads.
+//! A segment has `slots` slots. The offset of `head` is at most `slots`, and is `slots` if the
+//! segment is used up. The offset of `tail` may go beyond `slots`, since producers add before they
+//! look. An addition that begins at or beyond `slots` claims nothing. Before such a producer adds
+//! again, it makes sure that `tail` is in the next segment. So in each segment a thread makes at
+//! most one addition that claims nothing. An addition is at most 32, so the offset has room for
+//! 262,000 threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
 //! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.
@@ -34,7 +35,7 @@ pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Returns `head` without orphans, or `tail` of an open injector, at the end of a segment.
+/// Returns the word for the end of a segment: a `head` that counts no orphans, or an open `tail`.
 pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
     (number << NUMBER_SHIFT) | slots as u64
 }
@@ -107,7 +108,7 @@ impl Tail {
         self.0 & CLOSED_BIT != 0
     }
 
-    /// Returns this tail, which is open, as a spot.
+    /// Returns this tail as a spot. The tail must be open.
     #[inline(always)]
     pub(super) const fn spot(self) -> Spot {
         Spot(self.0)

@@ -8,12 +8,15 @@ use crate::task::current;
 /// there is no spare thread, the pool starts one, up to
 /// [`max_threads`](super::Builder::max_threads). A surplus thread ends after it has had nothing to
 /// do for [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads`
-/// runs until one of these threads looks for its next job. A nested `blocking` only calls `f`. So
-/// does `blocking` in a hook with which a thread starts or stops, or in the
-/// [`Park`](crate::idle::Park) of a worker that sleeps. So does `blocking` on a thread that is no
-/// worker, unless the thread runs a task of a queue (see below). A `blocking` in such a task is not
-/// nested in one that began before the task. The same holds within
-/// [`take_part`](super::ThreadPool::take_part).
+/// runs until one of these threads looks for its next job.
+///
+/// In three cases `blocking` only calls `f`:
+///
+/// - The call is nested in another `blocking`. A call in a task of a queue (see below), or in
+///   [`take_part`](super::ThreadPool::take_part), is not nested in one that began outside it.
+/// - The call is in a hook with which a thread starts or stops, or in the
+///   [`Park`](crate::idle::Park) of a worker that sleeps.
+/// - The thread is no worker, and runs no task of a queue.
 ///
 /// If the system refuses to start a thread, the next spawn from outside the pool tries again. A
 /// pool that shuts down starts a thread only if jobs are left and all of its threads block.

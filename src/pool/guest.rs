@@ -36,8 +36,8 @@ impl ThreadPool {
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
     /// has returned, and [`shutdown`](Self::shutdown) waits until then.
     ///
-    /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. On any other
-    /// thread it does the same if the pool is closed, or has no thread and can start none.
+    /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. Any other
+    /// thread, too, only calls `f` if the pool is closed, or has no thread and can start none.
     /// `take_part` costs a lock and a few allocations, so a main loop calls it once.
     ///
     /// # Panics
@@ -71,7 +71,7 @@ impl Guest {
         if worker_index().is_some() || shared.is_own_thread() {
             return None;
         }
-        // Started now, so that there are threads to run the jobs that this guest leaves.
+        // The pool's threads are started now, so that they can run the jobs that this guest leaves.
         Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
         (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
@@ -81,7 +81,7 @@ impl Guest {
         let local = Local::new(self.0);
         Local::set_current(Some(&local));
         let gone = Finally(|| {
-            Local::set_current(None); // I5: `local` goes, even if `leave` panics
+            Local::set_current(None); // I5: `local` ends with `run`, even if `leave` panics
             local.depart();
         });
         let result = current::as_guest(Some(local.shared.id), &local, || {

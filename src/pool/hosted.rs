@@ -1,9 +1,10 @@
-//! Pools on another layer's threads.
+//! Pools whose threads the user's code starts, and not the pool.
 //!
-//! The host starts a thread for each `WorkerThread`. Each `WorkerThread` has its seat in the pool
-//! before its thread runs. From then on jobs can be pinned to the worker, and `present` counts it.
-//! Both end when the worker has run, or the `WorkerThread` is dropped unrun. Such a pool starts no
-//! further thread when a thread blocks, and each of its threads keeps its index.
+//! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. Each
+//! `WorkerThread` has its seat in the pool before its thread runs. From then on jobs can be pinned
+//! to the worker, and `present` counts it. The seat and the count last until the worker has run, or
+//! the `WorkerThread` is dropped unrun. Such a pool starts no further thread when a thread blocks,
+//! and each of its threads keeps its index.
 
 use super::data::pool::{MISSING, Pool};
 use super::handle::ThreadPool;
@@ -20,9 +21,9 @@ use core::fmt;
 use std::io;
 
 impl Builder {
-    /// Makes a pool whose threads `host` starts. `host` gets each worker, and hands it to a thread,
-    /// which calls [`run`](WorkerThread::run) and so becomes the worker. That can be a thread of a
-    /// runtime, a scoped thread, or a thread with a name of its own.
+    /// Makes a pool whose threads `host` starts. `host` gets each worker, and hands it to a thread.
+    /// That thread calls [`run`](WorkerThread::run), and so becomes the worker. It can be a thread
+    /// of a runtime, a scoped thread, or a thread with a name of its own.
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
     /// cannot be [resized](ThreadPool::resize).
@@ -64,7 +65,7 @@ impl Builder {
     }
 }
 
-/// A worker of a pool whose threads another layer starts:
+/// A worker of a pool whose threads the user's code starts:
 /// [`Builder::build_with`](Builder::build_with).
 ///
 /// Dropping a `WorkerThread` leaves the pool with one thread less. A pool without threads refuses
@@ -113,8 +114,8 @@ impl WorkerThread {
         }
     }
 
-    /// Makes this thread the worker for the rest of its life, and returns. Suits a thread, such as
-    /// a main loop, that has work of its own between its calls of the pool.
+    /// Makes this thread the worker for the rest of the thread's life, and returns. Use this for a
+    /// thread, such as that of a main loop, that has work of its own between its calls of the pool.
     ///
     /// The thread runs jobs only in its waits, by the rule of [`join`](ThreadPool::join), and in
     /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that the thread has

@@ -1,4 +1,4 @@
-//! Thread pools: a work-stealing pool, and the baseline that it has to beat.
+//! Thread pools: `ThreadPool`, whose workers steal jobs, and `LockedPool`, its baseline.
 //!
 //! ```text
 //!                          data/idle.rs: which workers search, sleep or are active
@@ -23,10 +23,11 @@
 //! 5. The oldest job on the *shelf*, where waiting workers lay jobs aside.
 //! 6. The oldest half of a `join` that another worker *holds* on its stack.
 //!
-//! After 61 jobs, a worker begins its next turn at the shelf and the injector. Every second time it
-//! begins at the futures that have yielded instead. Jobs that ran inside other jobs count too.
-//! Every 16th of these turns begins with the oldest job of a random worker's deque. A worker that
-//! finds nothing for some microseconds sleeps in [`Searchers`](crate::idle::Searchers).
+//! After 61 jobs, a worker begins its next turn at the shelf and the injector, so that its own jobs
+//! starve no others. Jobs that ran inside other jobs count among the 61. Every second turn of this
+//! kind begins at the futures that have yielded instead. Every 16th begins with the oldest job of a
+//! random worker's deque. A worker that finds no job for some microseconds sleeps in
+//! [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
@@ -36,15 +37,15 @@
 //! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | bell | the waker of a worker that sleeps in a wait (`data/registry.rs`) |
 //! | crew | the record of a pool's threads, under a lock: how many live, how many block, how many are wanted (`data/pool.rs`) |
-//! | place | of a worker: its share in the number of threads that the pool is to run. A worker that blocks or waits can give its place to another thread |
-//! | doze | of a worker that is not spare: to be about to prepare for sleep, prepared, or asleep (`data/idle.rs`) |
+//! | place | of a worker: the right to count as one of the threads that the pool is to run (`Crew::target`). A worker that blocks or waits can give its place to another thread |
+//! | doze | of a worker that is not spare: to be asleep, or about to sleep. A worker dozes from before it prepares until it has woken up (`data/idle.rs`) |
 //! | guest | an outside thread that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: in a list on its owner's stack, and not yet in the owner's deque (`frames/held.rs`) |
 //! | offer, raid | an owner pushes its held halves to its deque; a thief takes the oldest half that an owner holds |
 //! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits (`data/helping.rs`) |
 //! | floor | the index in the worker's deque at which its innermost service or scope began (`worker/local.rs`) |
-//! | wait id | the name of a wait: the address of the awaited half, of the scope, or of the scope's job with a handle (`data/helping.rs`) |
-//! | stranger | a job for which the awaited half or scope does not wait |
+//! | wait id | the number that identifies a wait: the address of the half, the scope, or the scope's job with a handle that is awaited (`data/helping.rs`) |
+//! | stranger | in a wait: a job that need not have run for the awaited half or scope to end |
 //! | shelf | the list on which a waiting worker lays jobs of scopes aside, and other jobs if the injector is closed (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
 //! | spare | of a worker: it sleeps because enough others run, and no job wakes it (`data/idle.rs`) |
@@ -58,29 +59,31 @@
 //! | `CLOSED` | the pool takes no further jobs |
 //! | `DISCARD` | queued jobs are to be dropped: `shutdown(Cancel)` |
 //! | `SURPLUS` | there are too many workers, and the first that sees this leaves |
-//! | `SPARE` | there are too many workers, and one that has slept for `keep_alive` leaves |
+//! | `SPARE` | there are too many workers, and a worker that has slept for `keep_alive` leaves |
 //! | `MISSED` | the thread that cancels the pool is to look again for jobs to drop |
 //! | from `PINNED` on | the count of pinned jobs |
 //!
 //! # Invariants
 //!
-//! - **I1** A job is accepted in one of four places. The injector accepts jobs while it is open. A
-//!   worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of scopes
-//!   whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
+//! - **I1** A job is accepted by one of four structures. The injector accepts jobs while it is
+//!   open. A worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of
+//!   scopes whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
 //! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
 //!   injector is closed and empty. Its deques and the injector then stay empty. A worker that later
-//!   puts a job on the shelf looks there before it leaves itself. A worker that leaves an open pool
-//!   gives its jobs to the injector or the shelf. In a closing pool both refuse the jobs: a worker
-//!   then stays and runs its jobs, and a guest runs its jobs before it goes. So each accepted job
-//!   is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops jobs that no thread is left
-//!   to run.
-//! - **I3** Other workers cannot see a job while a worker moves it, in a batch for example. After
-//!   the move, that worker notifies another. In a closing pool the others might have left meanwhile.
-//!   So a worker that moves jobs while it blocks then starts a thread, if all others block too.
+//!   puts a job on the shelf looks there again before it leaves. A worker that leaves an open pool
+//!   gives its jobs to the injector or the shelf. In a closing pool the injector and the shelf
+//!   refuse such jobs. Then a worker stays and runs its jobs, and a guest runs its jobs before it
+//!   goes. So each accepted job is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops
+//!   jobs that no thread is left to run.
+//! - **I3** While a worker moves a job, in a batch for example, other workers cannot see the job.
+//!   After the move, the mover notifies another worker. In a closing pool, the other workers might
+//!   have left during the move. So a worker that moves jobs in a section that blocks then starts a
+//!   thread, if all other workers block too.
 //! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
 //!   deques of a worker that is not active are empty. A worker becomes active again before it takes
-//!   a job. A worker that sleeps in a wait is active. In its park it becomes active for a job that it
-//!   takes in a yield, but not for one that it takes in another wait.
+//!   a job. A worker that sleeps in a wait is active. A user's `Park` may itself run jobs while its
+//!   worker is not active. For these jobs the worker becomes active in a call of `yields.rs`, but
+//!   not in another wait.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
@@ -116,7 +119,7 @@
 //!
 //! Five files stand beside the folders. `blocking.rs` has sections that block, and `broadcast.rs`
 //! has calls that each worker makes. `guest.rs` has outside threads that are workers for a call,
-//! and `hosted.rs` has pools whose threads another layer starts. `yields.rs` has calls in which a
+//! and `hosted.rs` has pools whose threads the user's code starts. `yields.rs` has calls in which a
 //! worker runs any job.
 //!
 //! # Sources
@@ -169,8 +172,8 @@ use crate::sync::order::{FencePair, Pair};
 /// A thread that sees no worker active sees the workers' earlier writes.
 const RESTED: Pair = Pair::named("pool::RESTED");
 
-/// A worker dozes, then looks at everything. A notifier changes something, then looks for workers
-/// that doze. At least one of the two sees the other's write.
+/// A worker counts itself as dozing, then looks at all queues and bits. A notifier changes one of
+/// these, then looks for dozing workers. At least one of the two sees the other's write.
 const DOZED: FencePair = FencePair::named("pool::DOZED");
 
 /// A thread that sees that another thread has gone sees that thread's writes.
@@ -186,8 +189,8 @@ const JOINED: Pair = Pair::named("pool::JOINED");
 /// A raider that finds a half that its owner holds sees the half's closure.
 const HELD: Pair = Pair::named("pool::HELD");
 
-/// The owner that lets go of a half sees the writes of earlier raiders. The next raider sees them,
-/// too.
+/// The owner that lets go of a half sees the writes of earlier raiders. The next raider sees these
+/// writes, too.
 const KEPT_OUT: Pair = Pair::named("pool::KEPT_OUT");
 
 /// The owner lets go of a half, then looks for a raider. A raider announces itself, then looks at

@@ -63,11 +63,12 @@ pub fn yield_local() -> Option<Yield> {
     Local::current().map(|local| local.awake(|| local.run_some(local.take_local())))
 }
 
-/// Waits until `is_over` returns `true`. A worker runs any queued job meanwhile. Suits a wait that
-/// ends only after queued jobs have run, on a thread that no other thread can replace.
+/// Waits until `is_over` returns `true`. If the caller is a worker, it runs any queued job
+/// meanwhile. Use this for a wait that ends only after queued jobs have run, on a thread that no
+/// other thread can replace.
 ///
-/// `tell` gets a waker, which the caller has to wake once `is_over` returns `true`. `is_over` can
-/// itself wait, for a task of another pool for example.
+/// `run_until` first calls `tell` with a waker, which some thread has to wake once `is_over`
+/// returns `true`. `is_over` can itself wait, for a task of another pool for example.
 ///
 /// # Examples
 ///
@@ -111,13 +112,14 @@ impl Local {
         if self.shared.is_discarding() {
             self.offer_held();
             current::as_stranger(self.shared.id, || self.shared.drop_queued());
-            self.start_if_closing(); // a scope's job was hidden from a worker that left meanwhile
+            // A worker might have left while a scope's job was hidden from it.
+            self.start_if_closing();
         }
     }
 
     /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
     /// job of its deque. Leaves jobs that are older than the innermost service or scope. In a
-    /// cancelled pool takes a job of a scope instead, since these lie on the shelf and are not
+    /// cancelled pool, takes a job from the shelf instead: jobs of scopes lie there, and are not
     /// dropped.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
@@ -136,11 +138,11 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // Chosen at random, not by the parity of the count of turns. If each job runs another
-        // inside it, the count grows by two, and the parity never changes.
+        // `is_others` is random, and does not depend on the parity of the count of turns. If each
+        // job runs another inside it, the count grows by two, and the parity never changes.
         let is_others = self.random() % 2 == 0;
-        // Jobs below the floor come too, since perhaps no other worker takes them. No such job is
-        // added during this wait, so these jobs starve no others.
+        // Jobs below the floor may run here, too, since perhaps no other worker takes them. No such
+        // job is added during this wait, so these jobs starve no others.
         let elsewhere = || self.yielded_or(is_others, || self.take_one());
         self.take_below().or_else(elsewhere).or_else(|| self.steal_one())
     }
@@ -180,14 +182,15 @@ impl Local {
             self.drop_missed();
             let mut job = self.take_any();
             if job.is_none() {
-                // The condition is asked again, because `drop_missed` might have dropped the job for
-                // which it waits. It is asked before the sleep begins, because it can itself wait.
+                // `is_over` is called again, because `drop_missed` might have dropped the job for
+                // which it waits. It is called before the sleep begins, because it can itself wait.
                 let sleeps = self.sleeps.get();
                 if is_over() {
                     return;
                 }
                 if self.sleeps.get() != sleeps {
-                    // The bell might have rung for this wait in the condition's own wait.
+                    // `is_over` has slept, and might have used up a ring of the bell that was for
+                    // this wait.
                     self.seat.bell.wake_by_ref();
                 }
                 job = self.sleep_until_job(|| self.take_any());

@@ -34,8 +34,8 @@ impl Turns {
         let mut state = self.state.lock();
         let time = time(state.now);
         let before = before.and_then(|it| state.timers.remove(it));
-        // Once the stepper is gone, no time is due any more. The stepper's own futures are dropped,
-        // and other futures that wait for a time wait for ever.
+        // Once the stepper is dropped, no timer fires any more. The stepper's own futures are then
+        // dropped, and a future elsewhere that waits for a timer waits for ever.
         let is_due = time <= state.now && !state.is_over;
         let (kept, unused) = if state.is_over { (None, Some(waker)) } else { (Some(waker), None) };
         let timer = (!is_due).then(|| state.timers.set(time, kept));
@@ -50,9 +50,9 @@ impl Turns {
         drop(waker);
     }
 
-    /// Ends all waiting, and drops the futures and the jobs that have not begun. Then tells the
-    /// schedulers over the stepper, which drop their tasks. Otherwise a running ticket would go on
-    /// until no task is left.
+    /// Wakes all waiting threads, and drops the jobs that have not begun and all futures. Then
+    /// tells the schedulers over the stepper, which drop their tasks. Otherwise a running ticket
+    /// would go on until no task is left.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

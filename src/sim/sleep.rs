@@ -50,7 +50,7 @@ pub fn sleep(time: Duration) -> Sleep {
 }
 
 /// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
-/// returns it, has reached `time`. Otherwise the same as [`sleep`].
+/// returns it, has reached `time`. The future is like that of [`sleep`] in all else.
 ///
 /// # Panics
 ///

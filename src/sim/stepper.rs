@@ -22,7 +22,7 @@ use core::time::Duration;
 /// the tasks that they have queued.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
-/// [timers](super::sleep) for them. The thread that calls the stepper fires these timers.
+/// [timers](super::sleep) for them. The thread that steps the stepper fires these timers.
 ///
 /// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
@@ -30,7 +30,7 @@ use core::time::Duration;
 /// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
 /// because they measure real time. With nested schedulers, the thread of a waiting task might be
 /// unable to run the awaited task, which belongs to a scheduler over another queue. If every thread
-/// waits in this way, all of them stand still until the stepper is dropped.
+/// waits in this way, no thread gets a turn until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.

@@ -21,9 +21,10 @@ pub(super) struct Turns {
     /// Tells the schedulers over the stepper that the stepper has been dropped.
     pub(super) end: End,
     pub(super) state: Mutex<TurnState>,
-    /// Held by the thread that calls the stepper, so that only one call at a time passes turns.
+    /// Locked by the thread that calls a method of the stepper, so that only one call at a time
+    /// passes turns.
     driver: Mutex<()>,
-    /// Notified when it is the stepper's turn.
+    /// Notified when the turn returns to the thread that called the stepper.
     stepper: Condvar,
     /// One condition variable for each thread, notified when the turn of the thread comes.
     pub(super) threads: Vec<Condvar>,
@@ -33,8 +34,8 @@ pub(super) struct TurnState {
     /// The virtual time, in nanoseconds.
     pub(super) now: u64,
     turn: Turn,
-    /// The time until which threads pass the turn on among themselves. `None` if each thread gives
-    /// the turn back to the stepper.
+    /// The virtual time until which each thread passes the turn to the next. `None` if each thread
+    /// gives the turn back to the caller of the stepper.
     end: Option<u64>,
     pub(super) queue: VecDeque<Job>,
     pub(super) timers: Timers,
@@ -43,7 +44,7 @@ pub(super) struct TurnState {
     woken: Vec<bool>,
     random: u64,
     panicked: usize,
-    /// The stepper is gone: no job begins any more, and no thread waits for the clock.
+    /// Whether the stepper has been dropped. Then no job begins, and no thread waits for the clock.
     pub(super) is_over: bool,
 }
 
@@ -248,7 +249,8 @@ impl Turns {
         self.pass_turn(state, index, Thread::Asleep)
     }
 
-    /// Wakes a thread that sleeps or is about to sleep. The thread is then due at the present time.
+    /// Wakes a thread that sleeps, so that it is due at the present virtual time. If the thread is
+    /// awake, its next sleep ends at once.
     fn wake(&self, index: usize) {
         let mut state = self.state.lock();
         if matches!(state.threads[index], Thread::Asleep) {

@@ -43,8 +43,8 @@ impl Barrier {
         }
     }
 
-    /// Keeps the compiler from moving accesses across this call. An asymmetric light side needs no
-    /// more.
+    /// Keeps the compiler from moving accesses across this call. That suffices on the light side of
+    /// an asymmetric barrier.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn keep_order() {
@@ -59,8 +59,8 @@ impl Barrier {
         }
     }
 
-    /// Fences if the barrier is asymmetric, because `light` did not fence and later reads need a
-    /// fence.
+    /// Fences if the barrier is asymmetric. In that case `light` has not fenced, and the caller's
+    /// next reads need a fence.
     #[inline(always)]
     pub(crate) fn make_up(self) {
         if self.is_asymmetric {

@@ -1,9 +1,9 @@
 //! Reclamation: freeing objects that another thread may still be reading.
 //!
 //! *On the machine* crossbeam-epoch reclaims: an object stays alive while a pinned thread can still
-//! reach it. A pin and a retirement can run any deferred function of their collector. So this crate
-//! has a collector of its own. In crossbeam-epoch's default collector they would run the user's
-//! functions, in the middle of an operation on a deque or under a pool's lock.
+//! reach it. A pin or a retirement can run any function that was deferred in its collector. In
+//! crossbeam-epoch's default collector, that could be the user's function, in the middle of a
+//! deque's operation or under a pool's lock. So this crate has a collector of its own.
 //!
 //! *In a model* the most eager reclaimer that epoch's contract permits replaces crossbeam-epoch. It
 //! poisons a retired object as soon as no guard keeps the object. A guard keeps the object, unless
@@ -22,8 +22,8 @@
 //! # Invariants of the model
 //!
 //! - **I1** Each access of `alive` goes through loom's cell. loom reports two accesses that race.
-//! - **I2** No borrow of `books` contains an operation of loom's at which loom switches threads.
-//!   loom runs one thread at a time.
+//! - **I2** While a thread borrows `books`, it does no operation at which loom switches threads.
+//!   loom runs one thread at a time, so no two threads borrow `books` at once.
 
 #[cfg(all(not(loom), feature = "std"))]
 pub(crate) use machine::{Domain, Guard, Protected};
@@ -73,7 +73,7 @@ mod machine {
     #[derive(Clone)]
     pub(crate) struct Domain;
 
-    /// Keeps alive the objects that its thread can reach.
+    /// A pin: while it exists, the objects that its thread can reach stay alive.
     pub(crate) struct Guard(crossbeam_epoch::Guard);
 
     impl Domain {
@@ -85,7 +85,8 @@ mod machine {
         #[inline]
         pub(crate) fn pin(&self) -> Guard {
             let guard = HANDLE.try_with(LocalHandle::pin);
-            // A thread whose locals are being destroyed registers for this guard alone.
+            // A thread whose thread-local storage is being destroyed registers anew, for this guard
+            // alone.
             Guard(guard.unwrap_or_else(|_| COLLECTOR.register().pin()))
         }
     }
@@ -222,11 +223,12 @@ mod model {
     }
 
     /// Records which guards pin and which objects are retired. loom does not see these records, so
-    /// they add no happens-before edge. They are accessed only between two operations of loom's.
+    /// they add no happens-before edge. They are accessed only between two operations at which loom
+    /// switches threads.
     #[derive(Default)]
     struct Books {
         now: usize,
-        /// When each living guard was pinned.
+        /// The time at which each living guard was pinned, as counted by `now`.
         guards: Vec<usize>,
         /// The number of guards that have been dropped.
         gone: usize,
@@ -331,7 +333,7 @@ mod model {
         }
     }
 
-    /// Keeps alive the objects that its thread can reach.
+    /// A pin: while it exists, the objects that its thread can reach stay alive.
     #[derive(Debug)]
     pub struct Guard {
         domain: Domain,

@@ -9,7 +9,7 @@
 //! | file | on the machine | in a model |
 //! |---|---|---|
 //! | [`order`] | orderings are constants; one side of a [`Dekker`](order::Dekker) is made of `SeqCst` accesses | each may be weakened by name; both sides of a `Dekker` are made of `SeqCst` fences |
-//! | [`barrier`] | a fence of which one side may bear the whole cost | a `SeqCst` fence on each side |
+//! | [`barrier`] | a pair of fences, of which one may bear the whole cost | two `SeqCst` fences |
 //! | [`slot`] | a `T`, copied word by word; under a lock, where the target lacks the instructions | a pointer to a payload that loom watches |
 //! | [`place`] | memory for a `T` | a cell that loom watches |
 //! | [`epoch`] | crossbeam-epoch, with a collector of the crate's own | the most eager reclaimer that crossbeam-epoch's contract permits |
@@ -18,8 +18,8 @@
 //! | [`lock`] | the standard library's locks, without poisoning | loom's or shuttle's, with the same contract |
 //! | [`clock`] | the system's clock | time stands still, and every deadline has passed |
 //! | [`spin`] | spins for some microseconds | gives up at once |
-//! | [`thread`] | threads have names, panics can be caught | neither |
-//! | [`unique`] | a counter | the same, not watched by loom |
+//! | [`thread`] | threads have names, panics can be caught | no names, and panics are not caught |
+//! | [`unique`] | a counter | the same counter, which loom does not watch |
 //!
 //! There are two kinds of models. Under `--cfg loom` everything is as in the column *in a model*.
 //! Under `--cfg shuttle`, programs that are too large for loom run in random schedules. Atomics,
@@ -88,12 +88,14 @@ mod machine {
     pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use atomic::{AtomicPtr, AtomicUsize, fence};
 
-    /// The number of items that a new deque moves before its indices wrap. Small, so that most
-    /// deques pass the wrap.
+    /// The number of items that pass through a new deque before its indices wrap. Small, so that
+    /// most deques cross the wrap, and tests cover it.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
-    /// The most items that a thief takes from a LIFO deque by one claim.
+    /// The most items that a thief takes from a LIFO deque by one claim. An owner that pops an item
+    /// nearer to `top` than this must withdraw the batch that a thief has announced.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
-    /// The most slots in an injector's segment.
+    /// The most slots in an injector's segment. Producers link a new segment at least once in this
+    /// many pushes.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
     /// The most segments of an injector that *last*, that is, are kept until the injector is
@@ -103,22 +105,23 @@ mod machine {
     /// The most spare segments that an injector keeps besides those that last until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The list of sleepers is cleared only if at least this many have left without a notification.
+    /// The list of an event count's sleepers is cleared only if at least this many sleepers have
+    /// left their waiters there. Clearing is rare, because it wakes all the others.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
-    /// The number of queues of a fair scheduler that share a word.
+    /// The number of queues that share a word of a fair scheduler's ready set.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUP: usize = 64;
-    /// The most groups of queues in a fair scheduler.
+    /// The most groups of `GROUP` queues in a fair scheduler: 65,536 queues.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const GROUPS: usize = 1024;
-    /// The number of groups that share a word in the summary of the ready queues.
+    /// The number of groups that share a word in the ready set's summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// The most nested services of a worker that other workers see: `Job::are_within` cannot tell
-    /// more apart. A deeper service gets no help, but is rare. A recursion that halves its range
-    /// has fewer than 64 levels, and two workers that help each other nest a service for every
-    /// second level.
+    /// The most nested *services* (`pool/data/helping.rs`) of a worker that other workers see: the
+    /// tag of a job has room for no more. Waiting workers do not help a deeper service. It is rare:
+    /// a recursion that halves its range has fewer than 64 levels. Two workers that help each other
+    /// nest a service at every second level.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node in the tree of the queues' virtual times.
@@ -172,18 +175,18 @@ mod model {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::atomic::{AtomicI64 as AtomicIndex, AtomicPtr, AtomicUsize, fence};
 
-    /// So few that the indices wrap even in a small model.
+    /// The indices wrap after so few items that even a small model crosses the wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 2;
-    /// Small, so that a model can have items beyond the reach of a batch.
+    /// Batches are so small that a model can have items beyond the reach of a batch.
     pub(crate) const MAX_ANNOUNCED: usize = 2;
-    /// Small, so that models use several segments.
+    /// Segments are so small that models use several.
     pub(crate) const MAX_SLOTS: usize = 2;
-    /// Small, so that models also have segments that are not lasting.
+    /// So few segments last that models also have segments that do not.
     pub(crate) const MAX_LASTING: usize = 2;
     /// Zero, so that a model frees each segment that does not last, and notices a later use of it.
     pub(crate) const MAX_OTHERS: usize = 0;
     pub(crate) const MANY_GONE: usize = 2;
-    /// Small, so that models have several groups.
+    /// Groups are so small that models have several.
     pub(crate) const GROUP: usize = 2;
     pub(crate) const GROUPS: usize = 4;
     pub(crate) const SUMMARY: usize = 2;
@@ -212,8 +215,8 @@ pub(crate) type Index = i64;
 #[cfg(not(any(loom, target_has_atomic = "64")))]
 pub(crate) type Index = isize;
 
-/// The standard library's `Arc`, in models too. loom does not watch its count, which would only
-/// make models larger.
+/// The standard library's `Arc`, in models too. loom does not watch the count of this `Arc`,
+/// because that would only make models larger.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use alloc::sync::Arc as Unwatched;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]

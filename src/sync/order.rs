@@ -94,7 +94,7 @@ impl Dekker {
         Dekker(name)
     }
 
-    /// Fences between the write and the read, on the side that fences.
+    /// Fences between the write and the read, on the side whose accesses are not `strong`.
     #[inline(always)]
     #[cfg_attr(loom, track_caller)]
     pub fn fence(&self) {
@@ -112,7 +112,8 @@ impl Dekker {
     }
 
     /// Returns the ordering of an access on the side without `fence`: `SeqCst` on the machine,
-    /// `written` in a model. The access needs `written` for other pairs.
+    /// `written` in a model. `written` is the ordering that the access needs for other pairs, or
+    /// `Relaxed`.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
         if cfg!(loom) { written } else { SeqCst }

@@ -3,7 +3,7 @@
 //! *On the machine* a `Parker` is crossbeam-utils' parker.
 //!
 //! *In a model* a `Parker` is a lock and a condition variable. A model has no time, so a park with
-//! a timeout returns at once, woken or not. To the caller, a spurious wake-up looks the same.
+//! a timeout returns at once, woken or not. The caller takes that for a spurious wake-up.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::Parker;
@@ -80,7 +80,8 @@ mod model {
 
         pub(crate) fn park(&self, timeout: Option<Duration>) {
             let mut has_token = self.0.has_token.lock();
-            // A timeout of `Duration::MAX` counts as none. Every other timeout ends at once.
+            // A timeout of `Duration::MAX` counts as no timeout. Every other timeout passes at
+            // once.
             let timeout = timeout.filter(|it| *it < Duration::MAX);
             if timeout.is_none() {
                 has_token = self.0.rung.wait_while(has_token, |has_token| !*has_token);

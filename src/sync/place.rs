@@ -9,7 +9,7 @@
 //! item is taken twice or was never put there.
 //!
 //! A [`Watch`] stands beside atomics, because loom does not notice if an atomic is used before it
-//! is made or after it is freed. On the machine a `Watch` is nothing, and in a model it is a cell.
+//! is made or after it is freed. On the machine a `Watch` is empty, and in a model it is a cell.
 //!
 //! # Invariants
 //!
@@ -29,7 +29,7 @@ mod machine {
     use core::cell::UnsafeCell;
     use core::mem::MaybeUninit;
 
-    /// Nothing: only models watch memory.
+    /// An empty type, because only models watch memory.
     pub(crate) struct Watch;
 
     impl Watch {
@@ -148,7 +148,7 @@ mod model {
         }
 
         /// Tells loom that this thread makes the memory or takes it back. loom then reports every
-        /// use by another thread that is not ordered before or after this.
+        /// use by another thread that is not ordered before or after this call.
         pub(crate) fn changed(&self) {
             self.0.with_mut(|_| ());
         }

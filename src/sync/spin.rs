@@ -14,11 +14,10 @@ pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Patience, Vigil, relax};
 
-/// How often a thread looks at a location that another thread is about to write, before the thread
-/// begins to wait.
+/// The number of times that an injector's consumer looks at its claimed slot before it begins to
+/// spin by the clock. A producer is about to fill the slot.
 ///
-/// The number covers the time in which a cache line comes from another core: some hundred
-/// nanoseconds.
+/// 256 looks last some hundred nanoseconds: the time in which a cache line comes from another core.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
 
 /// Returns whether the caller should try once more, as `look` decides. In a model, returns `false`
@@ -28,7 +27,7 @@ pub(crate) fn again(look: impl FnOnce() -> bool) -> bool {
     cfg!(not(any(loom, shuttle))) && look()
 }
 
-/// Lets other threads run, because this thread waits for one of them.
+/// Yields the processor to other threads, because the caller waits for one of them.
 #[cfg(feature = "std")]
 pub(crate) fn give_way() {
     #[cfg(not(any(loom, shuttle)))]
@@ -37,10 +36,10 @@ pub(crate) fn give_way() {
     super::checker::thread::yield_now();
 }
 
-/// Backs off from a word that other threads are changing.
+/// A back-off from a word that other threads are changing.
 ///
-/// While this thread waits, a competitor can do a few dozen operations on the cache line. If the
-/// two took turns, each operation would move the line to another core.
+/// While this thread waits, a competitor can do a few dozen operations on the cache line. If this
+/// thread tried again at once, the line would move to another core with each operation.
 pub(crate) struct Contention(u32);
 
 impl Contention {
@@ -93,8 +92,9 @@ mod machine {
     /// The number of calls of `relax` between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
-    /// The longest search for work: about the time that other threads take to find out that there
-    /// is more work.
+    /// The time for which a full `Vigil` goes on: about the time that other threads need to find
+    /// that there is more work. A worker that searches this long seldom has to be woken for that
+    /// work.
     const VIGIL: Duration = Duration::from_micros(22);
     const SHORT_VIGIL: Duration = Duration::from_micros(3);
 
@@ -126,7 +126,8 @@ mod machine {
         }
     }
 
-    /// The time until which a thread spins while another thread is about to be done.
+    /// The time until which a thread spins, because another thread should soon have done its next
+    /// write.
     pub(crate) struct Patience(Option<Instant>);
 
     impl Patience {

@@ -22,8 +22,8 @@ use core::mem;
 
 /// Returns an address on this thread's stack, near the newest frame.
 ///
-/// On targets without assembly below, returns the address of a local. AddressSanitizer might have
-/// put that local elsewhere than on the stack.
+/// Reads the stack pointer on x86-64 and AArch64. On other targets, and under Miri, returns the
+/// address of a local variable, which AddressSanitizer might have put elsewhere than on the stack.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -31,8 +31,8 @@ impl Common {
 
     /// Takes the task off its queue's count, if the queue counts the task (I8). The caller drops
     /// the returned guard when the task has ended. If the task's gate takes the task off, the queue
-    /// stays busy until that drop. `has_job` says whether the task's job is still in the queue.
-    /// With a `count`, `has_job` is not used.
+    /// is not idle before that drop. If `count` is `None`, `has_job` is whether the task's job is
+    /// still in the queue; otherwise `has_job` is ignored.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -56,7 +56,7 @@ impl Common {
     }
 }
 
-/// Dropping this tells the queue that the task has ended.
+/// A guard for a task that ends. Its drop notifies the queue that the task has ended.
 pub(super) struct Counted<'a> {
     gate: &'a Unwatched<dyn Gate>,
     /// Whether the gate has taken the task off the queue's count.
@@ -101,8 +101,8 @@ pub(super) trait Unfinished: Send + Sync {
     /// Notes the cause of a cancellation, before the canceller asks the task to end.
     fn note_cause(&self, _cause: &Cause) {}
 
-    /// Called when the last reference has gone, before the task is freed. The task might be
-    /// unfinished.
+    /// Ends a future that is pending, because no thread can wake it any more. The thread that has
+    /// dropped the last reference calls this before it frees the task.
     fn abandon(&self) {}
 
     /// Runs the task, or cancels it if its deadline has passed. Returns whether the task ran.
@@ -153,7 +153,7 @@ pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Polled {
     Nothing,
-    /// The future has ended, or sleeps.
+    /// The future has ended, or is pending and has not been woken.
     Done,
     Yields,
 }
@@ -183,7 +183,7 @@ impl AnyTask {
         self.0.run(count)
     }
 
-    /// Polls a future on behalf of its executor. Also returns the future, for a next job.
+    /// Polls a future on behalf of its executor. Also returns `self`, for the future's next job.
     #[inline(always)]
     pub(crate) fn poll_again(self) -> (Polled, AnyTask) {
         (self.0.poll_again(None), self)
@@ -196,7 +196,7 @@ impl AnyTask {
         self.0.poll_again(count)
     }
 
-    /// Returns whether this is a future that has no deadline, or has met it by beginning in time.
+    /// Returns whether this is a future without a deadline, or one that began before its deadline.
     #[inline]
     pub(crate) fn may_yield(&self) -> bool {
         self.state().may_yield()
@@ -231,8 +231,8 @@ impl AnyTask {
         self.state().wants_care()
     }
 
-    /// Notes that the task was refused and the caller gets its closure back, so that the task's
-    /// group is not told of an end.
+    /// Notes that the executor has refused the task, and that the spawning caller gets the closure
+    /// back. So the task's group gets no error.
     pub(crate) fn hand_back(&self) {
         self.state().hand_back();
     }
@@ -276,7 +276,7 @@ impl AnyTask {
         self.state().is_done()
     }
 
-    /// If the task ended before its job came to the queue, tells the queue so.
+    /// Notifies the queue if the task ended before its job came to the queue.
     pub(crate) fn was_early(&self) {
         if let Some(Limited(gate)) = self.limited().filter(|_| self.is_done()) {
             gate.has_left_job();
@@ -349,7 +349,7 @@ pub(crate) trait Gate: Send + Sync {
     /// Returns the number of places, taken or free.
     fn places(&self) -> usize;
 
-    /// Returns the number of threads that serve the executor. A lowered limit can be exceeded.
+    /// Returns the number of threads that serve the executor. It can exceed a lowered limit.
     fn leases(&self) -> usize;
 
     /// Returns the gate of the executor on whose threads the tasks run, if it has one.
@@ -373,15 +373,15 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Returns whether this thread is dropping the executor's tasks. Then also drops `task`.
+    /// Returns whether this thread is dropping the executor's tasks. If so, also cancels `task`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
-    /// Tells the queue that a task has ended, and might have left a tombstone in the queue.
+    /// Notifies the queue that a task has ended, and might have left a tombstone in the queue.
     fn has_left_job(&self);
 
     fn has_ended(&self);
 
-    /// Returns whether the queue has its maximum of uncounted tombstones. It counts further ones.
+    /// Returns whether the queue has its maximum of uncounted tombstones, and counts further ones.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. Each place that becomes free wakes the waker.

@@ -8,8 +8,9 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// Jobs of scopes that are too deep for a tag of their own have the tag `TAG`. Every `depth` in
-// `are_within` is less than `KNOWN_SERVICES`, so these jobs count as jobs of inner scopes.
+// The jobs of a scope whose `depth` (see `scoped`) is too great for a tag of its own have the tag
+// `TAG`. Every `depth` in `are_within` is less than `KNOWN_SERVICES`, so such jobs always count as
+// jobs of inner scopes.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The first field of a record on the stack of the thread that waits for a job. The job holds a

@@ -16,9 +16,9 @@ use core::{fmt, mem};
 ///
 /// Clones refer to the same token. A [`child`](Self::child) is cancelled with its parent, and can
 /// be cancelled alone. A token can have several parents ([`any`](Self::any)). Cancelling a token
-/// reaches all descendants, even if the handles in between have been dropped. A parent forgets a
-/// token that has no handle and no listener any more. So a long-lived parent does not collect the
-/// tokens of requests.
+/// reaches all descendants, even if an intermediate token has no handle any more. A parent forgets
+/// a child that has neither a handle nor a listener. So a long-lived parent does not collect the
+/// tokens of past requests.
 ///
 /// # Progress
 ///
@@ -247,8 +247,8 @@ impl CancelToken {
         self.add(Listener::Task(task))
     }
 
-    /// Registers a future, as `link` registers a task. The future drops the link before it is
-    /// freed.
+    /// Registers a future, as `link` registers a task. The token does not keep the future alive, so
+    /// the link must be dropped before the future is freed.
     pub(super) fn link_future(&self, future: WeakTask) -> Result<CancelLink, Option<Text>> {
         self.add(Listener::Future(future))
     }
@@ -287,7 +287,7 @@ impl TokenState {
         let mut fate = self.fate.lock();
         let Fate::Open(listeners) = &mut *fate else { return None };
         let listeners = mem::take(listeners).into_items().into_iter();
-        // Upgraded under the lock, which keeps the futures from being freed.
+        // Upgraded under the lock: before a future is freed, its link takes this lock.
         let listeners = listeners.filter_map(Listener::upgrade).collect();
         *fate = Fate::Cancelled(reason.cloned());
         self.is_cancelled.store(true, CANCELLED.release());

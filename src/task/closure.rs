@@ -1,5 +1,5 @@
-//! Closures as tasks: one allocation for the word, the closure and the result. The claimer runs or
-//! drops the closure, and tells the task's queue, group and handle.
+//! Closures as tasks: one allocation for the state word, the closure and the result. The claimer
+//! runs or drops the closure, and reports the end to the task's queue, group and handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Task, TaskCore, go_on};
@@ -119,8 +119,9 @@ fn cancel(
     let is_told = !task.state.is_handed_back();
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
     let group = Membership::group_of(member.as_ref());
-    // As a member, so that a waker or a destructor that waits for the group gets an error. Both can
-    // panic, and two panics at once would end the process. So each is caught by itself.
+    // `finish` and `drop_closure` run as a member of the group. So if a waker or a destructor waits
+    // for the group, the wait returns an error instead of never ending. Each may panic, and two
+    // panics at once would end the process, so each panic is caught by itself.
     let told = thread::catch(|| {
         let finish = || finish(JoinError::dropped(cause));
         match &member {
@@ -128,8 +129,8 @@ fn cancel(
             None => finish(),
         }
     });
-    // Before the destructor, which may wait for a task of the same queue. As long as the guard is
-    // there, the queue has one place less.
+    // The guard `counted` takes one of the queue's places until it is dropped. It is dropped before
+    // the closure, whose destructor may wait for a task of the same queue.
     let told = thread::catch(|| go_on(told, thread::catch(|| drop(counted))));
     let dropped = thread::catch(|| current::as_part(&task.state, group, drop_closure));
     go_on(told, dropped);
@@ -213,7 +214,7 @@ impl TaskGroup {
     /// ```
     pub fn job<F: FnOnce() + Send + 'static>(&self, f: F) -> Job {
         // A task, unlike a bare job, leaves its queue's count before it leaves the group. So after
-        // a wait for the group, the queue no longer counts it.
+        // a wait for the group, the queue no longer counts the task.
         let settings = TaskSettings { member: Some(self.group.join()), ..TaskSettings::default() };
         match &self.context {
             None => task_of(f, settings).0,

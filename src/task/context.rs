@@ -54,8 +54,8 @@ pub trait ContextFlow: Send + Sync + 'static {
     /// The captured context. Each poll of a future runs in a clone of it.
     type Snapshot: Clone + Send + 'static;
 
-    /// Captures the context, on the thread that spawns. If this panics, the spawning call panics,
-    /// and no task is spawned.
+    /// Captures the context, on the thread that spawns the task. If `capture` panics, the spawning
+    /// call panics, and no task is spawned.
     fn capture(&self) -> Self::Snapshot;
 
     /// Runs `run` in the context, on the thread that runs the task. If `run` panics, `enter` must

@@ -43,8 +43,8 @@ fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Fram
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But a
-    // guest's jobs do not: they are no part of the task inside which the guest runs.
+    // A task without an executor, or of the innermost frame's, inherits that frame's stop flag. But
+    // a guest's jobs do not: they are no part of the task inside which the guest runs.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
@@ -55,7 +55,7 @@ per_thread! {
 }
 
 /// Returns whether this thread is a worker of this executor, or drops the executor's jobs. A worker
-/// stays one until `leave`, even while its thread-locals are destroyed.
+/// counts as one until it calls `leave`, even while its thread-locals are destroyed.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -81,7 +81,7 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), base, is_stranger: true, outer, ..NOTHING }, f)
 }
 
-/// Runs `f`, which drops the tasks of this scheduler. Nothing else changes for this thread.
+/// Runs `f`, which drops this scheduler's tasks, in a changed copy of the innermost frame.
 pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (drops, ticket, waiter) = (Some(scheduler), None, ptr::null());
@@ -99,8 +99,8 @@ pub(super) fn as_member<R>(group: *const (), f: impl FnOnce() -> R) -> R {
     as_part(now().state, group, f)
 }
 
-/// Runs `f` as [`as_member`] does, and as a part of the task with this state. So a wait for that
-/// task gets an error.
+/// Runs `f` as [`as_member`] does, and as a part of the task with this state. So if `f` waits for
+/// that task, the wait returns an error.
 pub(super) fn as_part<R>(state: *const State, group: *const (), f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (ticket, waiter) = (None, ptr::null());
@@ -219,8 +219,8 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // The frame of a queue's server has a stop flag, and no task. A frame with a waiter or a
-        // group is only a part of an outer frame, and does not count. Nor does a copy for drops.
+        // The frame of a queue's server has a stop flag, and no task. A frame with a waiter, with a
+        // group or for drops (`as_dropper`) is a copy of an outer frame, and does not count.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null() && frame.drops.is_none();
         // This loop can meet a server's frame and copies of it, all with the same outer frame. So
@@ -238,8 +238,8 @@ pub(super) fn is_member(group: *const ()) -> bool {
     any_or_waiter(|frame| ptr::eq(frame.group, group))
 }
 
-/// Returns whether `is_it` holds for a frame of this thread, or of a thread that waits for it,
-/// directly or through others.
+/// Returns whether `is_it` holds for a frame of this thread, or of a thread that waits for this
+/// thread, directly or through further threads.
 fn any_or_waiter(mut is_it: impl FnMut(Frame) -> bool) -> bool {
     // A list instead of recursion, since scopes can nest deeply. Each frame is visited once, since
     // a thread can wait for itself.
@@ -292,8 +292,8 @@ pub(crate) fn has_ticket() -> bool {
 }
 
 per_thread! {
-    /// The newest ticket that `aside` has given away, or `None`. The outer frame of the ticket's
-    /// frame names it, because the frame itself can have copies.
+    /// Identifies the newest ticket that `aside` has given away, or `None`. It is the `outer` of
+    /// the ticket's frame, because that frame itself can have copies.
     static ASIDE: Cell<Option<*const Frame>> = Cell::new(None);
 }
 
@@ -322,8 +322,8 @@ fn replace(frame: *const Frame) -> *const Frame {
     CURRENT.try_with(|it| it.replace(frame)).unwrap_or(ptr::null())
 }
 
-/// Returns whether this thread may run a task of this executor while it waits for the task. It may
-/// if it is a thread of the executor, or runs a job of the executor further up its stack.
+/// Returns whether this thread may run a task of this executor while it waits for the task. Such a
+/// thread belongs to the executor, or runs a job of the executor further up its stack.
 pub(crate) fn may_run(home: Option<ExecutorId>) -> bool {
     home.is_some() && any(|frame| frame.home == home || frame.base == home)
 }
@@ -338,10 +338,10 @@ pub(super) fn is_in(state: &State) -> bool {
     ptr::eq(now().state, state)
 }
 
-/// Returns whether this thread runs a task of this queue, or a job for which the task waits. A
-/// stranger inside the task is no part of it.
+/// Returns whether this thread runs a task of this queue, or a job for which such a task waits.
+/// Returns `false` if it runs a stranger inside the task.
 pub(crate) fn is_part_of(queue: Option<ExecutorId>) -> bool {
-    // The stop flag is a server's. A task that was refused and is run by hand has no server.
+    // Only a server's frame has a stop flag. A refused task that is run by hand has no server.
     let is_servers = |it: Frame| it.home == queue && !it.stop.is_null();
     let is_its = frames().take_while(|it| !it.is_stranger).any(|it| it.home == queue);
     queue.is_some() && is_its && any(is_servers)

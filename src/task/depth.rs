@@ -8,7 +8,8 @@ use crate::sync::thread::{Finally, per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;
 use core::ops::Range;
 
-/// How many bytes tasks may take of a stack whose bounds are unknown.
+/// How many bytes (128 KiB) the tasks inside a wait may use of a stack whose bounds are unknown,
+/// such as a coroutine's. Beyond this, a wait returns an error.
 const ROOM: usize = 128 << 10;
 
 /// The default size of a thread's stack in `std`, unless `RUST_MIN_STACK` or the thread's builder
@@ -51,8 +52,8 @@ impl Measure {
     }
 }
 
-/// Notes the stack of this thread, which becomes a worker. If the system does not tell the bounds,
-/// assumes that `bytes` are left, or the default size of `std`.
+/// Notes the bounds of this thread's stack, when the thread becomes a worker. If the system does
+/// not know the bounds, assumes that `bytes` are left, or else the default size of `std`.
 pub(crate) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {

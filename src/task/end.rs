@@ -30,13 +30,14 @@ impl End {
         token
     }
 
-    /// Cancels the token, if there is one. An error is the payload of a user's listener that
-    /// panicked.
+    /// Cancels the token, if there is one. If a user's listener of the token panics, returns the
+    /// payload as an error.
     pub(crate) fn tell(&self, reason: Option<Text>) -> Result<(), thread::Payload> {
         self.mark(reason).map_or(Ok(()), |marked| thread::catch(|| marked.tell()))
     }
 
-    /// Marks the token as cancelled, if there is one. The caller tells its listeners.
+    /// Marks the token as cancelled, if there is one. The caller then notifies the listeners of the
+    /// token by [`Marked::tell`].
     pub(crate) fn mark(&self, reason: Option<Text>) -> Option<Marked> {
         let end = self.0.lock().take()?;
         end.mark(reason)

@@ -46,7 +46,8 @@ impl Enrollment {
         }
     }
 
-    /// Submits the first job of a new future, or cancels the future if its token is cancelled.
+    /// Submits the first job of a new future, or cancels the future if its token is cancelled. If
+    /// the executor refuses the job, returns the job and the reason.
     pub(super) fn begin(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -66,9 +67,9 @@ impl Enrollment {
         Ok(())
     }
 
-    /// Puts the future on the roll (`Living`), unless the executor drops its jobs when it ends.
-    /// Then links the future to its token. The error is `None` if the roll is closed, and the cause
-    /// if the token is cancelled already.
+    /// Puts the future on the roll (`Living`), unless the executor drops its queued jobs when the
+    /// executor ends. Then links the future to its token. The error is `None` if the roll is
+    /// closed, and the cause of the cancellation if the token is cancelled already.
     fn register(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -97,7 +98,7 @@ impl Enrollment {
     }
 
     /// Submits a job, which takes over a reference that is already counted. If the executor refuses
-    /// the job, the future ends here.
+    /// the job, this call cancels the future.
     pub(super) fn submit(&self, this: &(dyn Unfinished + 'static), is_last: bool) {
         let job = Job::of_task(AnyTask(Reference(NonNull::from(this))));
         if let Err((job, reason)) = self.polling.submit(job, is_last) {
@@ -108,23 +109,25 @@ impl Enrollment {
         }
     }
 
-    /// Cancels the future if its executor has begun to drop its jobs. Called after each submission,
-    /// because the submitted job might have come too late to be dropped.
+    /// Cancels the future if the executor has begun to drop its queued jobs. Called after each
+    /// submission, because the executor might have missed the job that was just submitted.
     fn end_if_over(&self, this: &(dyn Unfinished + 'static)) {
         if let Some(cause) = self.polling.is_over() {
             any(this).cancel(cause);
         }
     }
 
-    /// Lets a future rest after a poll that has left it pending. Returns whether the future was
-    /// woken during the poll. The error is the cause for which it must end.
+    /// Gives the claim back after a poll that has left the future pending (`State::rest`). Returns
+    /// whether the future was woken during the poll. An error is the cause for which the caller,
+    /// which then keeps the claim, must end the future.
     pub(super) fn rest(
         &self,
         this: &(dyn Unfinished + 'static),
         references: usize,
     ) -> Result<bool, Cause> {
         let state = &this.common().state;
-        let is_on_roll = self.index.load(Relaxed) != NOWHERE; // Relaxed: the claim passes it on
+        // Relaxed: the caller's claim follows the store.
+        let is_on_roll = self.index.load(Relaxed) != NOWHERE;
         let has_yielded = self.own_wake.take();
         if !has_yielded && !is_on_roll && !state.is_woken() {
             self.enroll(this)?;
@@ -139,7 +142,7 @@ impl Enrollment {
         }
     }
 
-    /// Takes the future off its token, the roll and its queue's count, because the future ends.
+    /// Unlinks the ending future from its token, and takes it off the roll and its queue's count.
     /// Returns whether the caller must call `Polling::ended` afterwards, and the guard of the
     /// queue's count.
     pub(super) fn leave<'a>(
@@ -151,7 +154,7 @@ impl Enrollment {
     ) -> (bool, Option<Counted<'a>>) {
         let was_kept = self.polling.forget(self.number);
         let has_job = !is_polled && !was_kept && task.state.has_job();
-        let index = self.index.load(Relaxed); // Relaxed: the claim passes it on
+        let index = self.index.load(Relaxed); // Relaxed: the caller's claim follows the store
         if index != NOWHERE {
             self.polling.living().remove(index);
         }

@@ -7,7 +7,8 @@ use core::any::Any;
 use core::fmt;
 use std::io;
 
-/// Stands for the payload that a group has.
+/// Replaces the payload of a panic that the task's group has got: as the payload of the handle's
+/// error, and in that error's message.
 const WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a wait has no result: the task panicked or was dropped before its end, or the wait could not
@@ -16,7 +17,7 @@ const WITH_GROUP: &str = "what the panic carried is with the group";
 /// A task is dropped unfinished if it is cancelled, refused by its executor, or expires:
 /// [`is_cancelled`](Self::is_cancelled) is true for all three.
 ///
-/// The methods have the names that tokio gave them.
+/// Methods that tokio's `JoinError` also has are named as in tokio.
 ///
 /// # Examples
 ///
@@ -72,7 +73,7 @@ pub enum CancelledBy {
     Token,
     /// The queue of the task was cancelled.
     Queue,
-    /// The executor dropped the task's job or has ended, or the owner of the job dropped it.
+    /// The executor has ended, or the task's job was dropped unrun by the executor or its owner.
     Executor,
 }
 
@@ -92,9 +93,9 @@ pub enum Reason {
     Closed,
     /// The executor is at its capacity, or has no thread to run the job. It might have room later.
     Full,
-    /// The executor would wait for itself. A queue returns this if its scheduler's executor passed
-    /// a job that serves the queues to that queue. A [broadcast](crate::ThreadPool::broadcast)
-    /// returns it on a thread of the same pool.
+    /// The executor would wait for itself. A queue returns this if its scheduler's executor passes
+    /// the scheduler's own jobs, which serve the queues, to that queue. A
+    /// [broadcast](crate::ThreadPool::broadcast) on a thread of the same pool also returns this.
     WouldDeadlock,
     /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns
     /// `None`.
@@ -124,8 +125,8 @@ impl fmt::Display for Reason {
 
 struct PanicPayload(Box<dyn Any + Send>);
 
-// SAFETY: I7 — the only use of a `&PanicPayload` is `message`. It looks at the two types that
-// `panic!` makes, and both are `Sync`.
+// SAFETY: I7 — the only use of a `&PanicPayload` is `message`. It reads only payloads of the types
+// `&'static str` and `String`, which `panic!` makes, and both types are `Sync`.
 unsafe impl Sync for PanicPayload {}
 
 impl PanicPayload {
@@ -167,7 +168,8 @@ impl JoinError {
         JoinError(ErrorKind::WouldDeadlock)
     }
 
-    /// Resumes the panic, unless a group reports it.
+    /// Resumes the task's panic on this thread. Does nothing if the task did not panic, or if its
+    /// group has the payload.
     pub(super) fn resume(self) {
         if let ErrorKind::Panicked(PanicPayload(payload)) = self.0 {
             thread::resume(payload);

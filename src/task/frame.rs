@@ -5,7 +5,7 @@ use super::state::State;
 use crate::sync::AtomicBool;
 use core::{iter, ptr};
 
-/// A task on the stack of this thread, or a worker that runs jobs.
+/// Describes a task that this thread runs, or says that this thread is a worker of an executor.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
     /// The executor of the task or of the worker. `None` if it is not known.
@@ -22,13 +22,14 @@ pub(super) struct Frame {
     /// Whether the thread is a *guest*: a worker for the time of one call, perhaps inside a task of
     /// another executor.
     pub(super) is_guest: bool,
-    /// Whether the frame's job is a *stranger*: no outer frame waits for it.
+    /// Whether the frame's job is a *stranger*: no outer frame of this thread waits for that job.
     pub(super) is_stranger: bool,
     /// The scheduler whose tasks the thread drops, if it drops any.
     pub(super) drops: Option<ExecutorId>,
     /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),
-    /// The innermost frame of the thread that waits for this frame's job. Null if no thread does.
+    /// The innermost frame of the thread that waits for this frame's job. Null if there is no such
+    /// thread.
     pub(super) waiter: *const Frame,
     /// The innermost frame of this thread when this frame began.
     pub(super) outer: *const Frame,
@@ -63,12 +64,13 @@ impl Frame {
     }
 }
 
-/// A thread's ticket to serve a scheduler, or its place in a pool. The number of both is limited,
-/// so a thread that blocks lends its own to another thread.
+/// A thread's ticket to serve a scheduler, or its place in a pool. Tickets and places are limited
+/// in number. So a thread that blocks lends its ticket or place to another thread.
 pub(crate) trait Ticket {
     /// Called before the thread blocks. Another thread may then take the ticket or the place.
     fn step_aside(&self);
 
-    /// Called when the thread goes on after it has blocked.
+    /// Called when the thread goes on after it has blocked. The thread's ticket or place counts
+    /// again, even if the limit is then exceeded.
     fn step_back(&self);
 }

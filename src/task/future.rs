@@ -68,7 +68,8 @@ impl NewFuture<'_> {
         self.start(future, true).map(drop)
     }
 
-    /// If `is_detached`, the handle never owns the result (I2), and the caller drops the handle.
+    /// Spawns the future. If `is_detached` is set, the handle never owns the result (I2), and the
+    /// caller drops the handle.
     fn start<F>(self, future: F, is_detached: bool) -> Result<JoinHandle<F::Output>, (F, Reason)>
     where
         F: Future + Send + 'static,
@@ -148,13 +149,14 @@ where
         // SAFETY: I9 — by 1 the claim is ours, and it is never given back.
         let drop = || unsafe { self.body.clear() };
         let group = Membership::group_of(member.as_ref());
-        // As a part of the task, so that a destructor that waits for the task or for its group gets
-        // an error.
+        // The drop runs as a part of the task. So a destructor that waits for the task, or for the
+        // task's group, gets an error instead of blocking for ever.
         let dropped = current::as_part(&self.core.state, group, || thread::catch(drop));
         (member, dropped)
     }
 
-    /// Drops the future, and tells the handle the cause.
+    /// Drops the future, and stores the cause for the handle. `is_polled` says whether the caller
+    /// has polled the future, and so runs the future's job.
     ///
     /// # Safety
     ///
@@ -208,7 +210,7 @@ where
         };
         // SAFETY: I9 — by 1 this call has the claim, and has not given it back.
         let (member, dropped) = unsafe { self.drop_body() };
-        // A panic of the destructor is dropped: the poll is over, and its result stays.
+        // Ignores a panic of the destructor: the poll has already decided the task's result.
         let _ = dropped.map_err(thread::forget_if_it_panics);
         let result = match result {
             Ok(output) if self.core.is_unheld() => {
@@ -225,9 +227,9 @@ where
         false
     }
 
-    /// Stores the result, unless it was dropped, and tells the handle. Then calls
-    /// [`Polling::ended`], if `is_out`, a result of `Enrollment::leave`, is set. Returns the
-    /// payload of the first panic in these calls.
+    /// Stores the result, and wakes the thread that waits for it. `None` says that the output was
+    /// already dropped. Then calls [`Polling::ended`] if `is_out`, a result of `Enrollment::leave`,
+    /// is set. An error is the payload of the first panic in these calls.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,

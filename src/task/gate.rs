@@ -17,8 +17,8 @@ use core::task::Waker;
 use core::time::Duration;
 use core::{iter, ptr};
 
-/// A worker's own queue. Before a worker claims a task, it takes the task's job out of this queue.
-/// Otherwise the job would stay as a tombstone.
+/// A worker's own queue of jobs, such as its deque. Before the worker claims a task, it takes the
+/// task's job out of this queue. Otherwise the job would stay in the queue as a tombstone.
 pub(crate) trait Own {
     /// Returns the executor to which the worker belongs.
     fn home(&self) -> Option<ExecutorId>;
@@ -38,24 +38,25 @@ per_thread! {
     static OWN: Cell<Option<*const dyn Own>> = Cell::new(None);
 }
 
-/// Runs `f`. During the call, this queue is the thread's own.
+/// Runs `f`, and makes `own` this thread's own queue during the call.
 pub(crate) fn with_own<R>(own: &(dyn Own + 'static), f: impl FnOnce() -> R) -> R {
     let outer = OWN.try_with(|it| it.replace(Some(ptr::from_ref(own)))).unwrap_or(None);
     let _back = Finally(|| _ = OWN.try_with(|it| it.set(outer)));
     f()
 }
 
-/// Sets this thread's own queue, until the next call. With `None` the thread has none.
+/// Sets this thread's own queue until the next call, or removes it if `own` is `None`.
 pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
     let _ = OWN.try_with(|it| it.set(own.map(ptr::from_ref)));
 }
 
-/// Returns this thread's own queue. The caller must drop the reference before it returns.
+/// Returns this thread's own queue. The calling function must drop the reference before that
+/// function returns.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
     // SAFETY: I5 — if `with_own` has set the pointer, the queue is further up the stack, and
-    // `with_own` resets the pointer. If `have_own` has, its caller (`WorkerLife`) resets the
-    // pointer before it frees the worker.
+    // `with_own` resets the pointer. If `have_own` has set the pointer, the caller of `have_own`
+    // (`WorkerLife`) resets the pointer before it frees the worker.
     Some(unsafe { &*own })
 }
 
@@ -79,8 +80,8 @@ impl Bed<'_> {
         }
     }
 
-    /// On a worker, waits for some microseconds without sleeping, because another thread would take
-    /// a sleeper's place.
+    /// On a worker, yields until `is_over` returns `true`, for some microseconds at most. If the
+    /// worker slept instead, another thread would take the worker's place.
     pub(crate) fn hesitate(is_over: impl Fn() -> bool) {
         let mut vigil = Vigil::new();
         while own().is_some() && !is_over() && vigil.goes_on() {}
@@ -106,11 +107,11 @@ impl Park for Bed<'_> {
 /// The outcome of an attempt to run a task on the thread that waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Here {
-    /// The task has run here, or another thread has claimed it.
+    /// This thread has run or dropped the task, or another thread has claimed it.
     Settled,
     /// This thread may not run the task.
     NotOurs,
-    /// This thread may run the task once a place is free.
+    /// This thread may run the task as soon as the task's gate has a free place.
     NoPlace,
 }
 
@@ -128,8 +129,9 @@ impl AnyTask {
         outcome
     }
 
-    /// Runs the task on this thread, which waits for it, if this thread may run it. Drops the task
-    /// if this thread is dropping the tasks of its queue, because then no other thread may come.
+    /// Runs the task on this thread, which waits for the task, if this thread may run it. If this
+    /// thread is dropping the tasks of the task's queue, drops the task instead: perhaps no other
+    /// thread will run or drop it.
     pub(super) fn run_here(&self) -> Here {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
@@ -161,7 +163,8 @@ impl AnyTask {
         if gate.try_pass(self) { Here::Settled } else { Here::NoPlace }
     }
 
-    /// Returns whether the task cannot end before this thread goes on. `here` is from `run_here`.
+    /// Returns whether the task cannot end while this thread waits for it. `here` is the result of
+    /// `run_here`.
     pub(super) fn is_hopeless(&self, here: Here) -> bool {
         let is_stuck = match here {
             Here::NoPlace => is_hopeless,
@@ -173,8 +176,8 @@ impl AnyTask {
         (is_stuck(limited) || is_dropping(limited)) && is_unclaimed()
     }
 
-    /// Returns whether `run_here` would run the task now, in a free place if it needs one, or drop
-    /// it.
+    /// Returns whether `run_here` would now drop the task, or run it. A task that needs a place
+    /// runs only if its gate has a free one.
     pub(super) fn may_run_here(&self) -> bool {
         let may_end = |limited: &Limited| {
             waits_for_place(limited) && limited.0.has_place() || limited.0.drops_here(None)
@@ -203,7 +206,7 @@ impl Drop for Watched {
     }
 }
 
-/// Returns whether this thread may run the tasks of this gate as soon as there is a place.
+/// Returns whether this thread may run the tasks of this gate as soon as the gate has a free place.
 pub(super) fn waits_for_place(Limited(gate): &Limited) -> bool {
     current::may_run(gate.base())
 }
@@ -212,13 +215,13 @@ pub(super) fn may_run_here(kin: &[AnyTask]) -> bool {
     kin.last().is_some_and(AnyTask::may_run_here)
 }
 
-/// Returns the gate of these tasks, if this thread may run them as soon as there is a place.
+/// Returns the gate that these tasks share, if [`waits_for_place`] is true of it.
 pub(super) fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| waits_for_place(it))
 }
 
-/// Returns whether this thread may run the tasks of this gate as soon as there is a place, or drops
-/// them.
+/// Returns whether this thread may run the tasks of this gate as soon as the gate has a free place,
+/// or is dropping the tasks of the gate's queue.
 fn may_end_here(limited: &Limited) -> bool {
     waits_for_place(limited) || limited.0.drops_here(None)
 }
@@ -237,9 +240,9 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }
 
-/// Returns whether this thread is dropping the tasks of this gate's queue, or of one below it.
+/// Returns whether this thread is dropping the tasks of this gate's queue, or of a queue below.
 pub(crate) fn is_dropping(limited: &Limited) -> bool {
-    // A thread without frames drops nothing. Asking the gates costs more.
+    // A thread without frames drops no tasks. This check is first because the gates cost more.
     !current::is_outside() && with_below(limited).any(|it| it.0.drops_here(None))
 }
 
@@ -248,13 +251,13 @@ fn with_below(limited: &Limited) -> impl Iterator<Item = Limited> {
     iter::successors(Some(limited.clone()), |it| it.0.below())
 }
 
-/// Returns those of the gate and the gates below it of which this thread, or a thread that waits for
-/// it, holds a place.
+/// Returns this gate and the gates below it, without the gates of which neither this thread nor a
+/// thread that waits for this thread has a place.
 pub(super) fn held(limited: &Limited) -> Vec<Limited> {
     with_below(limited).filter(|it| current::places_of_waiters(it.0.home()) != 0).collect()
 }
 
-/// Returns whether no thread polls a future of this gate before this thread continues. The poll
+/// Returns whether no thread can poll a future of this gate until this thread continues. The poll
 /// needs a place of this gate and of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     with_below(limited).any(|it| {

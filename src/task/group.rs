@@ -117,7 +117,7 @@ impl TaskGroup {
     /// cases. A *place* is room for one running task within a queue's limit. Before the error, the
     /// wait might have run tasks of the group, or slept.
     ///
-    /// - The thread runs a member of the group. Or it runs a job of a
+    /// - The calling thread runs a member of the group, or a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
     /// - A task of the group needs a place of its queue, but the caller and threads that wait for
     ///   the caller hold all places. If the caller itself has a place, only a future fails the
@@ -144,8 +144,8 @@ impl TaskGroup {
     /// Blocks until the tasks have ended, for at most `time`. Unlike [`wait`](Self::wait), runs
     /// none of them.
     ///
-    /// Returns `None` if tasks are left after `time`. On a thread that runs a task of the group,
-    /// that is always so, because that task cannot end meanwhile.
+    /// Returns `None` if tasks are left after `time`. A thread that runs a task of the group always
+    /// gets `None`, because that task cannot end meanwhile.
     ///
     /// # Examples
     ///
@@ -255,8 +255,8 @@ impl Group {
             Bed::with(|park| {
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
-                // A future that needs this thread's place might have joined since the last look. In
-                // that look, waits of the user's executors may lose a wake-up. So it comes first.
+                // A future that needs this thread's place might have joined. `is_hopeless` asks the
+                // user's executors, in whose waits a wake-up may be lost. So that call comes first.
                 if self.is_hopeless() || self.is_done() || self.has_next_here() {
                     prepared.cancel();
                 } else {
@@ -281,9 +281,9 @@ impl Group {
         closures.chain(rest.polled.iter()).cloned().collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. Then a task of the group
-    /// needs a place, to begin or to be polled. All such places stay taken until this thread goes
-    /// on.
+    /// Returns whether a wait for the group would never end on this thread. This is so if a task of
+    /// the group needs a place, to begin or to be polled, but all places stay taken while this
+    /// thread waits.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {

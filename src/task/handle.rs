@@ -73,9 +73,9 @@ impl<T> JoinHandle<T> {
     ///
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
-    /// Returns a [deadlock](JoinError::is_deadlock) error at once in each of three cases. In the
-    /// last two cases, the task still runs later. A *place* is room for one running task within a
-    /// queue's limit.
+    /// Returns a [deadlock](JoinError::is_deadlock) error as soon as this call finds one of three
+    /// cases. In the last two cases, the task still runs later. A *place* is room for one running
+    /// task within a queue's limit.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads
@@ -83,7 +83,7 @@ impl<T> JoinHandle<T> {
     ///   [scope](crate::ThreadPool::scope) for which a task in one of these places waits. If the
     ///   caller itself has a place, only a wait for a future fails: a closure runs in the caller's
     ///   place. A future of a scheduler over a queue needs a place of that queue, too.
-    /// - The thread would run the task, but nested tasks have taken half of its stack.
+    /// - The caller would run the task, but nested tasks have taken half of the thread's stack.
     ///
     /// # Panics
     ///
@@ -267,8 +267,8 @@ impl<T> JoinHandle<T> {
                 return Ok(());
             }
             while !self.core().state.is_done() {
-                // The limit may have been lowered. This asks the user's executors, in whose waits a
-                // wake-up may be lost. So `run_here` comes last.
+                // The limit may have been lowered. `is_hopeless` asks the user's executors, and in
+                // their waits a wake-up may be lost. So `run_here` comes last, before the park.
                 if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }

@@ -58,7 +58,7 @@ impl ExecutorId {
         ExecutorId(unique::number())
     }
 
-    /// Returns this id as a number, to be held in an atomic. The number 0 stands for no id.
+    /// Returns this id as a number that an atomic can store. It is never 0, which stands for no id.
     pub(crate) fn to_number(self) -> u64 {
         self.0.get()
     }

@@ -53,7 +53,7 @@ pub(crate) struct Kind {
 /// The low bits of a pointer to a kind: the alignment of `Kind` leaves them free for a tag.
 pub(super) const TAG: usize = mem::align_of::<Kind>() - 1;
 
-/// The kind of jobs that hold an `AnyTask`. A static, so that its address identifies such jobs.
+/// The kind of jobs that hold an `AnyTask`. It is a static, so its address identifies such jobs.
 static TASK: Kind = Kind { run: run_task, drop: drop_task };
 
 /// A closure in the words of its job.
@@ -106,7 +106,7 @@ impl Job {
     #[inline(always)]
     pub(super) fn of_kind<F>(kind: NonNull<Kind>, f: F) -> Self {
         let mut capture = Capture::uninit();
-        // SAFETY: I6 — an `F` fits, because every caller has checked that.
+        // SAFETY: I6 — every caller has checked that the size and alignment of an `F` fit.
         unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
         Job { kind, capture }
     }

@@ -13,9 +13,8 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ptr::NonNull;
 
-/// The roll of an executor: the futures that end with it, with or without a waker.
-///
-/// The roll keeps no future alive: a future is freed with its last waker, job or handle.
+/// The roll of an executor. It keeps no future alive: a future is freed with its last waker, job or
+/// handle.
 #[derive(Default)]
 pub(crate) struct Living(Mutex<Roll>);
 
@@ -57,7 +56,7 @@ impl Living {
 
     /// Ends all futures of the executor, and refuses later ones. A future that is being polled
     /// now is ended after the poll, by the polling thread. Returns how many futures this call has
-    /// ended. `panicked` gets the panics of destructors and wakers.
+    /// ended. Calls `panicked` with the payload of each panic of a destructor or a waker.
     pub(crate) fn end(
         &self,
         cause: impl Into<Cause>,

@@ -1,11 +1,11 @@
-//! How jobs belong to groups.
+//! The membership of tasks and jobs in groups.
 
 use super::current;
 use super::error::{CancelledBy, JoinError};
 use super::group::Group;
 use core::ptr;
 
-/// A membership in a group. It ends when it is dropped.
+/// The membership of one task in a group. Dropping this value ends the membership.
 pub(crate) struct Membership {
     pub(super) group: Group,
     /// Whether the group has been told the outcome of the task.

@@ -2,9 +2,10 @@
 //!
 //! A [`Job`] is the item of executors' queues: a closure in four words, of which three hold the
 //! captured values. A *task* is a closure or future with a result and a handle, the [`JoinHandle`].
-//! A task is one allocation, and its job holds a pointer to it. A thread *claims* a task by setting
-//! `CLAIMED` in the word of the task, and then owns the closure. A job whose task another thread
-//! has claimed is a *tombstone*.
+//! A task is one allocation, and its job holds a pointer to it. The task's flags and its number of
+//! references are in one atomic, the *word* of the task (`state.rs`). A thread *claims* a task by
+//! setting `CLAIMED` in the word, and then owns the closure. A job whose task another thread has
+//! claimed is a *tombstone*.
 //!
 //! ```text
 //!             claim, by the first of: a thread that runs the job, a thread that waits for or
@@ -28,11 +29,11 @@
 //!   claimer owns it.
 //! - **I3** The claimer owns the waker if `WAITED_FOR` was set when the claimer set `DONE`.
 //!   Otherwise the handle owns it. Before `DONE`, the handle owns it while `WAITED_FOR` is not set.
-//! - **I4** The memory stays while there are references. The job has one, the handle has one, and
-//!   each further reference is counted.
-//! - **I5** A *frame* (`frame.rs`) describes a task that a thread runs, or a worker. It is on the
-//!   stack of that thread. The frame of a worker can instead be in a thread-local of that worker
-//!   (`become_worker`). A frame is removed before the data to which it points.
+//! - **I4** A task is freed with its last reference. The word counts the references: one of the
+//!   job, one of the handle, and any further ones, such as wakers.
+//! - **I5** A *frame* (`frame.rs`) describes a task that a thread runs, or a worker. The frame is
+//!   on that thread's stack. A worker's frame can instead be in a thread-local of the worker
+//!   (`become_worker`). The thread removes the frame before the data to which it points is freed.
 //! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made, until
 //!   the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's jobs is in
 //!   the scope, which waits for the jobs. Every other `kind` is a static.
@@ -40,13 +41,13 @@
 //!   read only if it is a string.
 //! - **I8** A task with the bit `COUNTED` is taken off its queue's count once: by its claimer,
 //!   before the claimer sets `DONE`. But if the claimer sets `LEFT`, the thread that takes the
-//!   task's job out of the queue takes the task off.
-//! - **I9** A future's claim is given back after a poll that leaves the future pending. Only the
-//!   future's job polls it, and there is at most one job. A thread that sets `HAS_JOB` on an
-//!   unclaimed future makes the job. So does a poller that keeps `HAS_JOB` as it gives the claim
-//!   back. A thread that keeps the claim ends the future: it drops the future, and sets `DONE`. A
-//!   *part* of a poll is the poll itself, or a fork inside it. If a part wakes the future, it notes
-//!   that outside the word (`OwnWake`). The poll ends after all its parts.
+//!   task's job out of the queue takes the task off the count.
+//! - **I9** A thread that polls a future gives the claim back if the future is still pending. Only
+//!   a job polls a future, and a future has at most one job. A thread that sets `HAS_JOB` on an
+//!   unclaimed future makes the job. A poller that keeps `HAS_JOB` as it gives the claim back also
+//!   makes the job. A thread that keeps the claim drops the future, and sets `DONE`. A *part* of a
+//!   poll is the poll itself, or a fork inside the poll. A part that wakes the future notes the
+//!   wake-up in `OwnWake`, not in the word. The poll ends after all its parts.
 //!
 //! # Orderings
 //!
@@ -132,5 +133,5 @@ const FREED: Pair = Pair::named("task::FREED");
 /// A thread that sees a token cancelled sees the canceller's earlier writes.
 const CANCELLED: Pair = Pair::named("task::CANCELLED");
 
-/// A thread that sees a group end sees the writes of its tasks.
+/// A thread that sees a group end sees the writes of the group's tasks.
 const GROUP: Pair = Pair::named("task::GROUP");

@@ -1,4 +1,4 @@
-//! The services that an executor offers to its futures.
+//! The interface between an executor and the futures that it polls.
 
 use super::any::Limited;
 use super::error::{Cause, Reason};
@@ -7,8 +7,8 @@ use super::job::Job;
 use super::living::Living;
 use crate::sync::Unwatched;
 
-/// The services that an executor offers to its futures. Futures of a pool or a queue do not keep it
-/// open, but futures of `Futures::over` keep their executor alive.
+/// The functions of an executor that its futures call. Futures of a pool or a queue do not keep the
+/// pool or the queue open, but futures of `Futures::over` keep their executor alive.
 pub(crate) trait Polling: Send + Sync {
     /// Returns the roll: the list of futures that end with the executor.
     fn living(&self) -> &Living;
@@ -20,8 +20,8 @@ pub(crate) trait Polling: Send + Sync {
         false
     }
 
-    /// Returns the cause if the executor has begun to drop its jobs. A submitter asks after its
-    /// submission, because its job might have come too late to be dropped.
+    /// Returns the cause if the executor has begun to drop its queued jobs. A submitter calls this
+    /// after each submission, because the executor might have missed the submitted job.
     fn is_over(&self) -> Option<Cause> {
         None
     }

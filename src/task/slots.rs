@@ -1,8 +1,9 @@
-//! A list whose items stay at their indices while others come and go.
+//! A list whose items keep their indices while other items are added and removed.
 
 use alloc::vec::Vec;
 
-/// The capacity that the list keeps when its last item has gone.
+/// The number of slots for which an empty list keeps memory. A list that was once long frees the
+/// rest, and a list that stays short does not allocate again.
 const KEPT: usize = 64;
 
 pub(super) struct Slots<T> {

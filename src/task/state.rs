@@ -14,7 +14,8 @@ const ASKED: u64 = 1 << 2;
 const WAITED_FOR: u64 = 1 << 3;
 /// There is a handle (I2).
 const HELD: u64 = 1 << 4;
-/// The task's queue counts the task until it ends. The claimer takes it off the count (I8).
+/// The task's queue counts the task until the task ends. The claimer takes the task off the count
+/// (I8).
 const COUNTED: u64 = 1 << 5;
 /// The claimer has left the task in its queue's count. The thread that takes the task's job out of
 /// the queue takes the task off the count (I8).
@@ -30,8 +31,8 @@ const WOKEN: u64 = 1 << 10;
 /// There is a job that polls the future (I9).
 const HAS_JOB: u64 = 1 << 11;
 const HAS_DEADLINE: u64 = 1 << 12;
-/// One reference. The bits from here on count the references (I4). There are 51 of them, on 32-bit
-/// targets too, where 19 bits would overflow: each waker of a future has a reference.
+/// One reference: the upper 51 bits of the word count the references (I4). The word has 64 bits on
+/// 32-bit targets too. A count of 19 bits would overflow, since each waker of a future has one.
 const REFERENCE: u64 = 1 << 13;
 
 /// The word of a task. Each transition is one read-modify-write, so concurrent transitions have one
@@ -83,13 +84,13 @@ impl Ended {
     }
 }
 
-/// The next step for a future that is not ready.
+/// The state of a future after a poll that left it pending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rest {
     Asleep,
     /// The future was woken during the poll. The caller makes the next job.
     Woken,
-    /// A thread asked for cancellation during the poll. The caller still has the claim.
+    /// A thread asked for cancellation before the poll was over. The poller still has the claim.
     Asked,
 }
 
@@ -146,15 +147,15 @@ impl State {
         self.0.load(Relaxed) & HAS_DEADLINE != 0 // Relaxed: only the claimer clears the bit
     }
 
-    /// Notes that the task begins in time, so that its deadline no longer counts.
+    /// Notes that the task begins in time, so that its deadline no longer applies.
     pub(super) fn meets_deadline(&self) {
         self.0.fetch_and(!HAS_DEADLINE, Relaxed);
     }
 
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // In the modification order of this word, the claim comes after the last poll, and after
-        // the wake-up that led to this poll.
+        // In the modification order of this word, the claim comes after the releases of the last
+        // poll and of the wake-up that led to this poll. So the claimer sees the writes of both.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
@@ -165,7 +166,7 @@ impl State {
 
     /// Gives the claim back after a poll that has left the future pending. If the future was woken
     /// during the poll, also adds `references` references for the next job. `has_yielded` says
-    /// whether the polling thread itself woke it, which this word does not note (`OwnWake`). If a
+    /// whether a part of the poll woke the future, which this word does not note (`OwnWake`). If a
     /// thread has asked for cancellation, keeps the claim and changes nothing.
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
@@ -201,8 +202,8 @@ impl State {
 
     /// Orders the last poll before the caller, which has claimed the future and will drop it.
     pub(super) fn begin_end(&self) {
-        // A load is enough: in the modification order of this word, the claim comes after the last
-        // poll.
+        // A load is enough: it reads the caller's claim or a later value. In the modification order
+        // of this word, the claim comes after the release of the last poll.
         self.0.load(POLLED.acquire());
     }
 
@@ -225,9 +226,9 @@ impl State {
     }
 
     /// Marks the task as counted, and returns whether it did. Does nothing if a thread has claimed
-    /// the task. `others_know` says that every claimer takes the task off the count. Without it,
-    /// also does nothing if there is another reference, because its thread could claim the task.
-    /// Called once.
+    /// the task. `others_know` says that every claimer takes the task off the count. If it is
+    /// `false`, also does nothing if another thread has a reference, and so could claim the task.
+    /// Called at most once for each task.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);
@@ -241,14 +242,16 @@ impl State {
     }
 
     /// Leaves the task in its queue's count: the thread that takes the task's job out of the queue
-    /// takes the task off. Returns `false` if a thread has taken the job already, so that the
-    /// caller must take the task off.
+    /// takes the task off the count. Returns `false` if a thread has taken the job already. The
+    /// caller must then take the task off the count.
     pub(super) fn leave(&self) -> bool {
-        self.0.fetch_or(LEFT, Relaxed) & POPPED == 0 // Relaxed: the second of the two changes sees the first's bit
+        // Relaxed: `leave` and `is_left` change this same word, so the later call sees the bit that
+        // the earlier call has set.
+        self.0.fetch_or(LEFT, Relaxed) & POPPED == 0
     }
 
     pub(super) fn is_left(&self) -> bool {
-        self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: as in `leave`
+        self.0.fetch_or(POPPED, Relaxed) & LEFT != 0 // Relaxed: see `leave`
     }
 
     pub(super) fn hand_back(&self) {
@@ -259,7 +262,7 @@ impl State {
         self.0.load(Relaxed) & HANDED_BACK != 0
     }
 
-    /// Asks for cancellation. After `Dequeued` the caller has claimed the task.
+    /// Asks for cancellation. If this returns `Dequeued`, the caller has claimed the task.
     pub(super) fn ask(&self) -> Cancel {
         // Relaxed: the closure was stored before the caller got its reference to the task, and a
         // request orders no other access.
@@ -331,8 +334,8 @@ impl State {
     }
 }
 
-/// Whether a part of the current poll has woken the future. Unlike `State::wake`, such a note needs
-/// no read-modify-write, because the poll ends after all its parts (I9).
+/// Whether a part of the current poll has woken the future. Unlike `State::wake`, setting this flag
+/// takes no read-modify-write, because the poll ends after all its parts (I9).
 pub(super) struct OwnWake(AtomicBool);
 
 impl OwnWake {
@@ -341,15 +344,15 @@ impl OwnWake {
     }
 
     pub(super) fn note(&self) {
-        self.0.store(true, Relaxed); // Relaxed: the end of the part orders it
+        self.0.store(true, Relaxed); // Relaxed: the poll ends, and calls `take`, after this part
     }
 
     /// Returns whether a part of the poll has noted a wake-up, and clears that note. The claimer
     /// calls this at the end of a poll.
     pub(super) fn take(&self) -> bool {
-        let is_noted = self.0.load(Relaxed); // Relaxed: the end of the part orders it
+        let is_noted = self.0.load(Relaxed); // Relaxed: all parts of the poll have ended
         if is_noted {
-            self.0.store(false, Relaxed); // Relaxed: the next poll comes after `rest`
+            self.0.store(false, Relaxed); // Relaxed: `rest` orders this before the next poll
         }
         is_noted
     }

@@ -35,9 +35,9 @@ use alloc::vec::Vec;
 ///
 /// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
 /// difference of two reports. The recorder stores totals, and ignores a total that is lower than
-/// the last. It also keeps the last totals of a removed queue. A new queue of the same name in the
-/// same slot shows those until its own totals exceed them. So give short-lived queues names of
-/// their own.
+/// the last. It also keeps the last totals of a removed queue. If a new queue gets the same name
+/// and slot, the recorder shows the old totals until the new ones exceed them. So give each
+/// short-lived queue its own name.
 ///
 /// # Examples
 ///

@@ -79,7 +79,7 @@ pub(super) const OF_QUEUES: [Metric<QueueMetrics>; 14] = [
 pub(super) const WAIT: (&str, &str) =
     ("filch_queue_wait_seconds", "Time between a task's acceptance and its beginning.");
 
-/// Returns a queue's waits by quantile, or nothing if the queue has not measured any wait.
+/// Returns a queue's waits by quantile. The iterator is empty if the queue has measured no wait.
 pub(super) fn waits(queue: &QueueMetrics) -> impl Iterator<Item = (&'static str, Value)> + use<> {
     let all = queue.wait.map(|it| [("0.5", it.median), ("0.99", it.p99), ("1", it.longest)]);
     all.into_iter().flatten().map(|(quantile, wait)| (quantile, Seconds(wait)))

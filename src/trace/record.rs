@@ -6,7 +6,8 @@ use crate::sync::Unwatched;
 use crate::task::ContextFlow;
 use core::fmt;
 
-/// A [context](ContextFlow) that records its tasks: [`Timeline::record`](super::Timeline::record).
+/// A [context](ContextFlow) that records its tasks. Made by
+/// [`Timeline::record`](super::Timeline::record).
 ///
 /// # Examples
 ///
@@ -34,8 +35,8 @@ pub struct Record {
     name: u32,
 }
 
-/// The record of a task that was spawned and has not run yet. Each poll of a future has a record of
-/// its own.
+/// The record of a task that was spawned and has not run yet. Each poll of a future gets a clone,
+/// and adds a slice of its own.
 #[derive(Clone)]
 pub struct Spawned {
     record: Record,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use std::io;
 
-/// The default maximum of slices for each thread. These slices take 2 MiB.
+/// The default maximum of slices for each thread. It limits a thread's slices to 2 MiB of memory.
 const SLICES: usize = 1 << 16;
 
 /// Records which tasks ran on which threads, and when.
@@ -129,8 +129,8 @@ impl Timeline {
     }
 
     /// Writes slices in Chrome's trace event format, which [Perfetto](https://ui.perfetto.dev)
-    /// opens too. The picture has a track for each thread, colours slices by name, and draws arrows
-    /// from the places where tasks were spawned.
+    /// opens too. The picture has a track for each thread, and colours slices by name. An arrow
+    /// leads to each task from the thread and the time at which the task was spawned.
     ///
     /// Makes many small writes, so wrap a file in a `BufWriter`.
     ///

@@ -42,7 +42,7 @@ struct Known {
     tracks: Vec<Track>,
     /// The slices of threads that have ended, each with the thread's number.
     left: Vec<(usize, Event)>,
-    /// How many slices the threads that have ended could not record.
+    /// The number of slices that ended threads left out, because their deques were full.
     lost: u64,
 }
 
@@ -210,7 +210,7 @@ impl Drop for Tracks {
     /// timeline.
     fn drop(&mut self) {
         for track in &self.known.lock().tracks {
-            track.side.is_over.store(true, Relaxed); // Relaxed: it guards nothing
+            track.side.is_over.store(true, Relaxed); // Relaxed: no other data depends on it
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Tests the texts that users print: the `{:?}` of each structure, which shows how much it holds
-//! and whether it still accepts items, and the messages of errors.
+//! Tests the texts that users print: the messages of errors, and the `{:?}` of each structure. This
+//! shows how much a structure holds, and whether it still accepts items.
 
 use filch::executor::{Inline, Reason, Rejected, ShutdownError, WouldDeadlock};
 use filch::fair::{FairScheduler, QueueError, WeightedFair, WorkQueue};
@@ -73,7 +73,7 @@ fn mentions<T: Debug>(value: &T, parts: &[&str]) {
     }
 }
 
-/// What a person sees who prints one of them: its name, and what it is about.
+/// A user who prints one of these values sees its name and its subject.
 #[test]
 fn what_is_printed_says_what_it_is() {
     let worker: Worker<u32> = Worker::new_lifo();

@@ -63,7 +63,7 @@ fn a_queue_says_how_long_it_ran_and_how_long_it_waited() {
     assert!(metrics.iter().all(|it| it.longest_lease >= Duration::from_millis(3)));
 }
 
-/// Its place in the deque goes through every number near the wrap, where each deque begins.
+/// The loop moves the half through each index near the wrap, where each deque begins.
 #[test]
 fn a_join_takes_back_its_own_half_and_nothing_above_it() {
     let pool = ThreadPool::new(1).unwrap();
@@ -134,7 +134,7 @@ fn a_queue_says_whether_it_was_cancelled() {
     assert_eq!([&closed, &cancelled].map(Executor::is_cancelled), [false, true]);
 }
 
-/// However often it is told to go.
+/// A queue may be closed or cancelled several times before it ends.
 #[test]
 fn a_queue_that_is_over_frees_its_slot() {
     let fair = FairScheduler::over(Inline);
@@ -152,7 +152,7 @@ fn a_queue_that_is_over_frees_its_slot() {
     }
     assert_eq!(fair.queue("the last").build().unwrap().slot(), 1);
 
-    // With a task that has still to run.
+    // This queue has a task that has still to run.
     let stepper = Stepper::new(1, 1);
     let fair = stepper.scheduler().build();
     let queue = fair.queue("q").build().unwrap();
@@ -165,7 +165,7 @@ fn a_queue_that_is_over_frees_its_slot() {
     assert!(slots.contains(&1), "{slots:?}");
 }
 
-/// The task belongs to the queue whose task spawns it, or to the default queue.
+/// A task of the scheduler belongs to the queue whose task spawns it, or else to the default queue.
 #[test]
 fn a_task_of_the_scheduler_runs_in_its_queues_places() {
     let stepper = Stepper::new(1, 1);
@@ -180,7 +180,7 @@ fn a_task_of_the_scheduler_runs_in_its_queues_places() {
     };
     spawning.spawn_detached(spawns).unwrap();
     stepper.advance(Duration::from_millis(1));
-    // These come before what they wait for.
+    // The waiting tasks run before the tasks for which they wait.
     let others = fair.task().spawn(|| ());
     waiting.spawn_detached(move || others.join().unwrap()).unwrap();
     waiting.spawn_detached(move || inbox.recv().unwrap().join().unwrap()).unwrap();

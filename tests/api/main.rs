@@ -1,5 +1,5 @@
-//! Tests of what all structures have in common: their texts, their arguments, and promises that a
-//! surviving mutant showed to be untested.
+//! Tests that concern all structures: their texts, their arguments, and promises that a surviving
+//! mutant showed to be untested.
 #![cfg(not(any(loom, shuttle)))]
 
 mod arguments;

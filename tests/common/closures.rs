@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Once, RwLock};
 use std::time::{Duration, Instant};
 
-/// What is counted. Every closure that is made is dropped, run or not; none runs twice.
+/// Counts of closures that were made, run and dropped. Each closure is dropped once, and runs at
+/// most once.
 #[derive(Default)]
 pub(crate) struct Counts {
     made: AtomicUsize,
@@ -27,7 +28,7 @@ pub(crate) const PRIORITIES: [Priority; 5] = [
     Priority::Highest,
 ];
 
-/// One closure's.
+/// A capture of one closure, which counts that closure in [`Counts`].
 pub(crate) struct Counted(Arc<Counts>);
 
 impl Counted {
@@ -36,7 +37,7 @@ impl Counted {
         Counted(Arc::clone(counts))
     }
 
-    /// It runs.
+    /// Counts a run of the closure.
     pub(crate) fn runs(&self) {
         self.0.ran.fetch_add(1, SeqCst);
     }
@@ -66,10 +67,10 @@ impl Counts {
     }
 }
 
-/// Prints no panics whose messages begin like these from now on: thousands are expected, and the
-/// others are worth reading.
+/// Suppresses the output of panics whose messages begin with one of `about`. Random programs panic
+/// thousands of times on purpose.
 ///
-/// The hook is the process's, and tests of several structures share it. So the messages add up.
+/// The panic hook is global, so the suppressed messages of all tests in a process add up.
 pub(crate) fn keep_quiet(about: &'static [&'static str]) {
     static EXPECTED: RwLock<Vec<&str>> = RwLock::new(Vec::new());
     static HOOK: Once = Once::new();
@@ -96,7 +97,7 @@ fn print(info: &PanicHookInfo<'_>) {
     eprintln!("{info}");
 }
 
-/// Checks random programs for `FILCH_SOAK_SECONDS`, or for two.
+/// Checks random programs for the number of seconds in `FILCH_SOAK_SECONDS`, or for two seconds.
 pub(crate) fn soak<P: Strategy>(programs: P, check: impl Fn(P::Value)) {
     let seconds = env::var("FILCH_SOAK_SECONDS").map_or(2, |it| it.parse().expect("seconds"));
     let end = Instant::now() + Duration::from_secs(seconds);

@@ -13,8 +13,8 @@ static HEAP: Counting = Counting;
 /// [`alone`](crate::common::alone::alone): a backtrace allocates such blocks too.
 pub(crate) const MARKED: usize = 24 * 8192;
 
-/// A segment of an injector of `[u64; 5]`: also counted for all threads together, and to be counted
-/// alone. A segment of counted items is as large.
+/// The size of a segment of an injector of `[u64; 5]` or of `tally::Counted`. Such blocks are
+/// counted for all threads together, so a test that counts them runs alone, too.
 pub(crate) const SEGMENT: usize = 128 * (40 + align_of::<u64>()) + 24;
 
 static MARKED_BLOCKS: AtomicIsize = AtomicIsize::new(0);
@@ -30,8 +30,8 @@ thread_local! {
 static IS_HELD: AtomicBool = AtomicBool::new(false);
 static IS_RELEASED: AtomicBool = AtomicBool::new(false);
 
-/// Holds this thread in its first allocation within `f` until [`release`]: with whatever locks it
-/// has by then. For one test of a binary.
+/// Blocks this thread in its first allocation within `f` until [`release`], while it keeps its
+/// locks. Only one test of a binary may use this, because the flags are global.
 pub(crate) fn with_held_allocation<R>(f: impl FnOnce() -> R) -> R {
     IS_TO_BE_HELD.set(true);
     f()
@@ -56,28 +56,28 @@ fn hold() {
     }
 }
 
-/// The bytes that this thread has allocated, less those it has freed.
+/// Returns the number of bytes that this thread has allocated, less those it has freed.
 pub(crate) fn bytes() -> isize {
     BYTES.get()
 }
 
-/// The bytes that all threads together have allocated, less those they have freed: to be counted
-/// alone, too.
+/// Returns the number of bytes that all threads have allocated, less those they have freed. A test
+/// that uses it runs alone.
 pub(crate) fn total() -> isize {
     TOTAL.load(SeqCst)
 }
 
-/// How many blocks of the size [`SEGMENT`] there are.
+/// Returns the number of live blocks of the size [`SEGMENT`].
 pub(crate) fn segments() -> isize {
     SEGMENTS.load(SeqCst)
 }
 
-/// How many blocks this thread has ever allocated.
+/// Returns the number of blocks that this thread has ever allocated.
 pub(crate) fn blocks() -> usize {
     BLOCKS.get()
 }
 
-/// How many blocks of the size [`MARKED`] there are.
+/// Returns the number of live blocks of the size [`MARKED`].
 pub(crate) fn marked_blocks() -> isize {
     MARKED_BLOCKS.load(SeqCst)
 }
@@ -85,7 +85,7 @@ pub(crate) fn marked_blocks() -> isize {
 struct Counting;
 
 fn count(layout: Layout, sign: isize) {
-    // A thread that ends frees things when it has no counter any more.
+    // An ending thread may free memory after its counters have been destroyed.
     let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + sign * layout.size() as isize));
     TOTAL.fetch_add(sign * layout.size() as isize, SeqCst);
     if sign > 0 {
@@ -99,18 +99,18 @@ fn count(layout: Layout, sign: isize) {
     }
 }
 
-// SAFETY: it is the system's allocator; counting neither allocates nor panics.
+// SAFETY: every call is forwarded to the system's allocator; counting neither allocates nor panics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         hold();
         count(layout, 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises a layout of nonzero size, as `System.alloc` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(layout, -1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `alloc` returned `block` for this layout.
         unsafe { System.dealloc(block, layout) }
     }
 }

@@ -1,12 +1,13 @@
-//! Histories of a queue or a deque, and whether they are linearizable.
+//! Histories of a queue or a deque, and checks of whether they are linearizable.
 //!
 //! A history is linearizable if each operation can be given one instant between its call and its
 //! return, so that the queue gives the recorded answers when it does the operations in that order.
-//! If all items are different, this can be decided by looking at pairs and at intervals: Henzinger,
+//! If all items are different, a check of pairs and intervals decides this. The method is from
+//! Henzinger,
 //! Sezgin and Vafeiadis, *Aspect-oriented linearizability proofs*, CONCUR 2013; Bouajjani, Emmi,
 //! Enea and Hamza, *On reducing linearizability to state reachability*, ICALP 2015.
-//! [`History::fault`] decides it so. [`History::has_an_order`] searches for the order itself, as
-//! Wing and Gong do (1993). That is exponential, and serves to check `fault`.
+//! [`History::fault`] uses this method. [`History::has_an_order`] searches for the order itself, as
+//! Wing and Gong do (1993). The search takes exponential time, and serves to check `fault`.
 //!
 //! stateright's `LinearizabilityTester` and the checker of todc-utils were considered. Both search
 //! as `has_an_order` does, and neither knows a queue.
@@ -22,7 +23,7 @@ use std::thread;
 pub(crate) struct Clock(AtomicU64);
 
 impl Clock {
-    /// When the operation was called, when it had returned, and its result.
+    /// Runs the operation. Returns the times of its call and its return, and its result.
     pub(crate) fn time<R>(&self, operation: impl FnOnce() -> R) -> (u64, u64, R) {
         let call = self.now();
         let result = operation();
@@ -34,10 +35,10 @@ impl Clock {
     }
 }
 
-/// What one thread does, and returns of it.
+/// The body of one thread for [`together`].
 pub(crate) type Body<'a, R> = Box<dyn FnOnce() -> R + Send + 'a>;
 
-/// Runs these on a thread each, as nearly at once as can be. Returns their results.
+/// Runs each body on a thread of its own, all at the same time. Returns their results in order.
 pub(crate) fn together<R: Send>(bodies: Vec<Body<'_, R>>) -> Vec<R> {
     let barrier = &Barrier::new(bodies.len());
     thread::scope(|scope| {
@@ -54,12 +55,12 @@ pub(crate) fn together<R: Send>(bodies: Vec<Body<'_, R>>) -> Vec<R> {
     })
 }
 
-/// What an operation did.
+/// An operation's kind, and the item that it pushed or took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum What {
     Push(u32),
     Take(u32),
-    /// The owner's end of a LIFO deque. [`History::fault`] knows of queues only.
+    /// A pop by the owner of a LIFO deque. [`History::fault`] does not support it.
     TakeNewest(u32),
     FoundNothing,
 }
@@ -72,7 +73,7 @@ pub(crate) struct Operation {
     pub(crate) end: u64,
 }
 
-/// Everything that happened to a queue that was empty at first.
+/// All operations on a queue or deque that was empty at first.
 #[derive(Clone, Default)]
 pub(crate) struct History(pub(crate) Vec<Operation>);
 
@@ -95,7 +96,7 @@ impl History {
         self.0.iter().filter(|it| it.what == what).collect()
     }
 
-    /// What is wrong with it, if anything is.
+    /// Returns a description of why the history of a queue is not linearizable, or `None` if it is.
     pub(crate) fn fault(&self) -> Option<String> {
         let mut items = Vec::new();
         for operation in &self.0 {
@@ -124,7 +125,8 @@ impl History {
                 }
             }
         }
-        // Nothing can be found only at an instant at which no item is certainly inside.
+        // An operation may find the queue empty only if, at some instant of its call, no item is
+        // certainly in the queue. Searches for that instant.
         for nothing in self.find(What::FoundNothing) {
             let mut instant = nothing.call;
             while let Some(until) = items
@@ -143,7 +145,7 @@ impl History {
         None
     }
 
-    /// Whether there is an order. Exponential.
+    /// Returns whether the history is linearizable. Takes exponential time.
     pub(crate) fn has_an_order(&self) -> bool {
         self.goes_on(0, &mut Vec::new(), &mut HashSet::new())
     }

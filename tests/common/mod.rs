@@ -21,13 +21,15 @@ use std::hash::{BuildHasher, Hasher};
 /// Whether the tests are built with a sanitizer, which makes them slower.
 pub(crate) const SANITIZED: bool = contains(option_env!("RUSTFLAGS"), "-Zsanitizer");
 
-/// Whether that is ThreadSanitizer.
+/// Whether the tests are built with ThreadSanitizer.
 pub(crate) const THREAD_SANITIZED: bool = contains(option_env!("RUSTFLAGS"), "-Zsanitizer=thread");
 
-/// Whether an item may lie in several frames at once: with a sanitizer, or without optimization.
+/// Whether copies of a moved item may remain on the stack: with a sanitizer, or without
+/// optimization. Such copies make large items use several times their size.
 pub(crate) const COPIED: bool = SANITIZED || cfg!(debug_assertions);
 
-/// How much of something a test does: `normal`, less under a sanitizer, times `FILCH_STRESS`.
+/// Returns how many rounds a test runs: `normal`, times `FILCH_STRESS` if that is set. A sanitizer
+/// halves the number, and Miri divides it by 200.
 pub(crate) fn scaled(normal: usize) -> usize {
     let factor = match env::var("FILCH_STRESS") {
         Ok(factor) => factor.parse::<f64>().expect("FILCH_STRESS is a number"),
@@ -39,7 +41,8 @@ pub(crate) fn scaled(normal: usize) -> usize {
     ((normal as f64 * factor) as usize).max(1)
 }
 
-/// The seed of everything random in a test, printed so that a failure can be repeated.
+/// Returns the seed of a test, from `FILCH_SEED` or at random. Prints it, so that a failure can be
+/// repeated.
 pub(crate) fn seed() -> u64 {
     let seed = match env::var("FILCH_SEED") {
         Ok(seed) => seed.parse().expect("FILCH_SEED is a number"),
@@ -65,7 +68,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a random number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }

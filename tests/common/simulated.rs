@@ -12,7 +12,7 @@ pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Spawns tasks that take the same time each.
+/// Spawns `tasks` tasks that each take the virtual time `cost`.
 pub(crate) fn fill(queue: &Queue, tasks: usize, cost: Duration) {
     (0..tasks).for_each(|_| queue.spawn_detached(move || sim::work(cost)).unwrap());
 }

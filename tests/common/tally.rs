@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// How often each of a number of items has been dropped.
+/// Counts how often each item is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally(Arc<Drops>);
 
@@ -22,18 +22,18 @@ impl Tally {
         Tally(Arc::new(Drops { of_each, of_all: AtomicUsize::new(0) }))
     }
 
-    /// How many items are counted.
+    /// Returns the number of items that are counted.
     pub(crate) fn len(&self) -> usize {
         self.0.of_each.len()
     }
 
-    /// The item of a number. To be made once.
+    /// Makes the item with this number. Call it once for each number.
     pub(crate) fn item(&self, number: usize) -> Counted {
         assert!(number < self.0.of_each.len(), "the tally is too small for item {number}");
         Counted { number, tally: self.clone() }
     }
 
-    /// The items of some numbers.
+    /// Makes the items with these numbers.
     pub(crate) fn items(
         &self,
         numbers: Range<usize>,
@@ -41,17 +41,17 @@ impl Tally {
         numbers.map(|number| self.item(number))
     }
 
-    /// How often an item has been dropped.
+    /// Returns how often the item with this number has been dropped.
     pub(crate) fn drops(&self, number: usize) -> usize {
         self.0.of_each[number].load(SeqCst)
     }
 
-    /// How many drops there have been.
+    /// Returns the total number of drops.
     pub(crate) fn all_drops(&self) -> usize {
         self.0.of_all.load(SeqCst)
     }
 
-    /// Asserts that each of these items has been dropped, and once.
+    /// Asserts that each of these items has been dropped exactly once.
     #[track_caller]
     pub(crate) fn assert_each_dropped_once(&self, items: Range<usize>) {
         for number in items {

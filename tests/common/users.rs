@@ -1,11 +1,11 @@
-//! A context that tests can look at.
+//! A context whose value, a number, a task can read.
 
 use filch::task::ContextFlow;
 use std::cell::Cell;
 
 thread_local!(pub(crate) static USER: Cell<u32> = const { Cell::new(0) });
 
-/// The user of this thread, as a context.
+/// A context whose snapshot is the value of `USER` on the capturing thread.
 pub(crate) struct User;
 
 impl ContextFlow for User {

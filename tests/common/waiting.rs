@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// What becomes of a task within a minute.
+/// Returns the result or error of the task. Panics if the task takes longer than a minute.
 pub(crate) fn ended<T>(task: JoinHandle<T>) -> Result<T, JoinError> {
     task.join_timeout(MINUTE).unwrap_or_else(|_| panic!("it hangs"))
 }
 
-/// The result of a task that ends within a minute.
+/// Returns the result of the task. Panics if the task fails or takes longer than a minute.
 pub(crate) fn done<T>(task: JoinHandle<T>) -> T {
     ended(task).unwrap()
 }
 
-/// Runs `f`, which ends within a minute.
+/// Runs `f` on a thread of its own. Panics if that takes longer than a minute.
 pub(crate) fn in_a_minute(f: impl FnOnce() + Send + 'static) {
     let thread = std::thread::spawn(f);
     let end = Instant::now() + MINUTE;
@@ -28,7 +28,7 @@ pub(crate) fn in_a_minute(f: impl FnOnce() + Send + 'static) {
     thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
 }
 
-/// Waits until a condition holds, for a minute.
+/// Waits until the condition holds. Panics after a minute.
 #[track_caller]
 pub(crate) fn wait_for(condition: impl Fn() -> bool) {
     let end = Instant::now() + MINUTE;
@@ -50,7 +50,7 @@ pub(crate) fn occupied(executor: &impl Executor) -> mpsc::Sender<()> {
     release
 }
 
-/// So many threads come together, or it fails.
+/// A barrier that panics if not all threads arrive within a minute.
 #[derive(Default)]
 pub(crate) struct Meeting {
     here: Mutex<usize>,

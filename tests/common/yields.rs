@@ -1,4 +1,4 @@
-//! A future that wakes itself, as one that gives way to others does.
+//! A future that wakes itself in its poll, as one that yields does.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use std::task::Poll;
 
 pub(crate) type Polls = Arc<AtomicUsize>;
 
-/// A future that wakes itself in each poll and counts the polls, until `is_over` says so.
+/// Returns a future that wakes itself in each poll until `is_over` is true for the number of polls.
+/// It counts its polls in `polls`.
 pub(crate) fn yields(
     polls: &Polls,
     is_over: impl Fn(usize) -> bool + Send + 'static,

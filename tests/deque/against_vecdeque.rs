@@ -1,8 +1,8 @@
 //! The deque against a `VecDeque`, on one thread: any program gets the same answers.
 //!
-//! The models check interleavings. This test looks for faults that tiny models cannot reach: long
-//! programs, every fill level, buffers that wrap around many times, and deques that steal from each
-//! other in chains.
+//! The models check interleavings. This test looks for faults that tiny models cannot reach. Its
+//! programs are long, fill deques to every level, wrap buffers around many times, and let deques
+//! steal from each other in chains.
 
 #[path = "../programs/deque/mod.rs"]
 mod deque;
@@ -27,7 +27,7 @@ impl ReferenceStateMachine for Reference {
     }
 
     fn transitions(_: &Reference) -> BoxedStrategy<Step> {
-        // Mostly a handful, now and then more than a batch.
+        // Amounts are mostly below 6, and now and then larger than a batch.
         let amount = prop_oneof![3 => 0..6_u8, 1 => 0..ITEMS];
         let which = 0..DEQUES as u8;
         (0..Step::KINDS, which.clone(), which, amount)
@@ -96,8 +96,8 @@ fn any_program_gives_the_answers_of_a_vecdeque() {
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Every flavor into every flavor, at every fill level up to two and a half batches, by each of the
-/// four batch steals with a few limits.
+/// Moves batches between deques of each flavor, at every fill level up to two and a half batches.
+/// Each of the four batch steals runs with a few limits.
 #[test]
 fn batches_have_the_sizes_and_orders_of_crossbeam() {
     for kinds in 0..4 {

@@ -1,7 +1,8 @@
 //! Tests that no deque calls the functions that its user has deferred in crossbeam-epoch's default
 //! collector. Such a function may use the very deque that is in the middle of an operation.
 //!
-//! Alone: any thread that collects calls the deferred functions of the whole process.
+//! The tests run in processes of their own: a thread that collects calls the deferred functions of
+//! all threads.
 
 use crate::common::alone::alone;
 use crate::common::tally::{Counted, Tally};
@@ -11,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 use std::thread;
 
-/// The functions that were deferred and have not been called.
+/// A receiver that disconnects when the deferred function is called.
 type Deferred = mpsc::Receiver<()>;
 
 fn shrinking<T>(flavor: Flavor) -> Worker<T> {
@@ -114,8 +115,8 @@ fn a_batch_takes_only_room_that_it_has_made() {
     });
 }
 
-/// The thread's participant in the collector is one of its locals, and is destroyed before this
-/// deque.
+/// The collector keeps its participant for this thread in a thread-local value, which is destroyed
+/// before this deque.
 #[test]
 fn a_deque_shrinks_while_the_locals_of_its_thread_are_destroyed() {
     struct Last(Worker<u32>, Option<mpsc::Sender<usize>>);

@@ -9,7 +9,7 @@ use std::{iter, thread};
 
 const FLAVORS: [Flavor; 2] = [Flavor::Lifo, Flavor::Fifo];
 
-/// The message of a panic.
+/// Returns the message of the panic of `f`.
 fn panic_of<R>(f: impl FnOnce() -> R + UnwindSafe) -> String {
     match catch_unwind(f) {
         Ok(_) => panic!("it did not panic"),
@@ -54,7 +54,8 @@ fn a_deque_holds_its_maximum_and_no_more() {
     }
 }
 
-/// The owner looks at what thieves have taken only when the deque seems full.
+/// The owner reads how much thieves have taken only when the deque seems full. Then it must find
+/// the room.
 #[test]
 fn a_steal_makes_room_in_a_full_deque() {
     for flavor in FLAVORS {

@@ -11,7 +11,7 @@ use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-/// Flavor, and whether the deque shrinks.
+/// The flavor of a deque, and whether it shrinks.
 type Kind = (Flavor, bool);
 
 const KINDS: [Kind; 4] =
@@ -22,7 +22,7 @@ fn build<T>((flavor, shrinks): Kind) -> Worker<T> {
     Builder::new(flavor).capacity(1).shrinking(shrinks).build()
 }
 
-/// Runs a test on a deque of each kind. Its items must have been dropped once when it is over.
+/// Runs a test on a deque of each kind. Afterwards each of its items must have been dropped once.
 fn on_each_kind(items: usize, test: impl Fn(Worker<Counted>, &Tally)) {
     for kind in KINDS {
         println!("{kind:?}, {items} items");
@@ -32,12 +32,12 @@ fn on_each_kind(items: usize, test: impl Fn(Worker<Counted>, &Tally)) {
     }
 }
 
-/// Panics without a message on the screen.
+/// Panics, and prints no message.
 fn explode() {
     resume_unwind(Box::new("planted"));
 }
 
-/// Asserts that something ends in the planted panic.
+/// Asserts that `f` ends in the planted panic.
 fn assert_explodes(f: impl FnOnce()) {
     let payload = catch_unwind(AssertUnwindSafe(f)).expect_err("it did not panic");
     assert_eq!(*payload.downcast::<&str>().expect("a panic of ours"), "planted");
@@ -53,8 +53,8 @@ fn a_deque_drops_its_items() {
     }
 }
 
-/// Indices start a little below their wrap. These deques end with items on both sides of it, or on
-/// either.
+/// Indices start a little below their wrap. These deques end with items on both sides of the wrap,
+/// or on one side.
 #[test]
 fn items_around_the_wrap_are_dropped_once() {
     for passed in 60..140 {
@@ -144,7 +144,7 @@ fn a_full_deque_gives_the_item_back_or_drops_it() {
 
 #[test]
 fn an_item_that_panics_when_dropped_takes_no_other_with_it() {
-    /// The number of an item that explodes, and an item.
+    /// An item whose destructor panics if its number is the first field.
     struct Grenade(usize, Counted);
 
     impl Drop for Grenade {
@@ -191,7 +191,7 @@ fn an_iterator_that_panics_leaves_what_it_gave() {
 
 #[test]
 fn a_sink_that_panics_loses_nothing_but_what_it_was_given() {
-    /// Explodes at the third item.
+    /// A sink that panics at its third item.
     struct Sink(Vec<Counted>);
 
     impl Extend<Counted> for Sink {
@@ -216,7 +216,7 @@ fn a_sink_that_panics_loses_nothing_but_what_it_was_given() {
     });
 }
 
-/// Nothing is in a slot and not published while the iterator runs, so it may do as it likes.
+/// While the iterator runs, each item in a slot is published, so the iterator may use the deque.
 #[test]
 fn an_iterator_may_use_the_deque_it_is_pushed_into() {
     on_each_kind(200, |worker, tally| {
@@ -288,9 +288,10 @@ fn shrinking_to_fit_frees_the_buffers() {
     }
 }
 
-/// Each round outgrows and gives back a marked buffer. Epochs free them a little later.
+/// Each round outgrows a marked buffer and gives it back. Epochs free these buffers a little later.
 ///
-/// Alone: a neighbour that the system stops while it is pinned would hold up the epochs.
+/// The test runs in a process of its own: a pinned thread of another test could stop, and hold up
+/// the epochs.
 #[test]
 fn a_deque_that_shrinks_gives_its_memory_back() {
     alone(|| {
@@ -315,7 +316,7 @@ fn a_deque_that_shrinks_gives_its_memory_back() {
 
 #[test]
 fn an_event_count_frees_the_places_of_its_sleepers() {
-    // What a thread has once and keeps.
+    // The first use lets this thread allocate what it keeps.
     assert!(!EventCount::new().prepare().commit_until(Instant::now()));
     let before = heap::bytes();
     let events = EventCount::new();
@@ -331,7 +332,7 @@ fn a_scheduler_frees_what_it_measured() {
         let fair = FairScheduler::builder(Inline).measure_waits(true).build();
         fair.spawn(|| ()).join().unwrap();
     };
-    // What a thread has once and keeps.
+    // The first round lets this thread allocate what it keeps.
     round();
     let before = heap::bytes();
     round();

@@ -1,15 +1,15 @@
 //! Checks that histories of a deque on real threads are those of a deque.
 //!
 //! One owner pushes and pops; two thieves steal one or several items. Items of a batch are recorded
-//! one by one, each with the call and the return of the whole batch, since no text promises that a
-//! batch is taken at one instant.
+//! one by one, each with the call and the return of the whole batch. The reason is that no text
+//! promises that a batch is taken at one instant.
 
 use crate::common::history::{Body, Clock, History, Operation, What, together};
 use crate::common::{Random, scaled, seed};
 use filch::deque::{Builder, Flavor};
 use filch::{Steal, Stealer, Worker};
 
-/// What the owner does.
+/// Records the operations of the owner.
 fn own(random: &mut Random, clock: &Clock, worker: &Worker<u32>, flavor: Flavor) -> Vec<Operation> {
     let mut log = Vec::new();
     for item in 0..8 {
@@ -30,7 +30,7 @@ fn own(random: &mut Random, clock: &Clock, worker: &Worker<u32>, flavor: Flavor)
     log
 }
 
-/// What a thief does.
+/// Records the operations of a thief.
 fn rob(random: &mut Random, clock: &Clock, stealer: &Stealer<u32>) -> Vec<Operation> {
     let loot = Worker::new_fifo();
     let mut log = Vec::new();
@@ -65,7 +65,8 @@ fn record(seed: u64, flavor: Flavor) -> History {
         let mut log = own(&mut random(0), clock, &worker, flavor);
         while let Some(item) = worker.pop() {
             let (call, end) = (clock.now(), clock.now());
-            // Taken before it is recorded: the time of the call is that of the one before.
+            // The item is taken before its call is recorded, so the end of the previous operation
+            // serves as its call.
             let call = log.last().map_or(call, |last| last.end);
             let what = match flavor {
                 Flavor::Lifo => What::TakeNewest(item),

@@ -15,8 +15,8 @@ use std::thread;
 
 const FLAVORS: [Flavor; 2] = [Flavor::Lifo, Flavor::Fifo];
 
-/// What happens to items in a deque: they are pushed, moved to larger and smaller buffers, stolen,
-/// copied between deques in the same and in the reverse order, and popped. Twice around a ring.
+/// Takes items through a deque, twice around a ring. They are pushed, moved to larger and smaller
+/// buffers, stolen, copied between deques in the same and in the reverse order, and popped.
 fn all_come_back<T: PartialEq + Debug>(make: impl Fn(usize) -> T) {
     for (source, dest) in FLAVORS.into_iter().flat_map(|it| FLAVORS.map(|other| (it, other))) {
         let mut worker = Worker::with_capacity(source, 1);
@@ -89,7 +89,7 @@ fn padding_is_no_part_of_an_item() {
     all_come_back(|number| if number % 3 == 0 { Ok(number as u8) } else { Err(number as u128) });
 }
 
-/// No thread reads bytes that were never written, such as those of this item.
+/// An item may have bytes that were never written. No thread may read them.
 #[test]
 fn items_may_be_uninitialised() {
     for flavor in FLAVORS {
@@ -126,7 +126,7 @@ fn items_that_point_come_back() {
     all_come_back(|number| (number > 0).then(|| NonNull::from(&places[number])));
 }
 
-/// On one thread an item may be anything.
+/// Items that stay on one thread may be of any type, even not `Send`.
 #[test]
 fn items_that_stay_on_their_thread_come_back() {
     let shared = Rc::new(Cell::new(0));
@@ -134,7 +134,7 @@ fn items_that_stay_on_their_thread_come_back() {
     assert_eq!(Rc::strong_count(&shared), 1);
 }
 
-/// Two words, of which the second says what to do with the first: a thread pool's job.
+/// An item of two words, of which the second tells how to run the first: a thread pool's job.
 #[test]
 fn closures_run_once() {
     type Task = Box<dyn FnOnce() + Send>;
@@ -192,9 +192,9 @@ fn items_of_no_size_are_dropped() {
     }
 }
 
-/// An item passes through the stack of the thread that pushes or takes it: about four times,
-/// optimised as tests are (twenty and more if not). Growing, shrinking and batches do not touch the
-/// stack. So the stack is for five items, and far too small for the buffer that holds twenty.
+/// An item passes through the stack of the thread that pushes or takes it: about four times if
+/// optimized, and twenty or more if not. Growing, shrinking and batches do not touch the stack. So
+/// the stack has room for five items, but not for the buffer of twenty.
 #[test]
 fn large_items_need_room_for_a_few_on_the_stack() {
     const LARGE: usize = 32 << 10;
@@ -221,8 +221,8 @@ fn large_items_need_room_for_a_few_on_the_stack() {
     }
 }
 
-/// A trait that a type implements twice if it implements another: then its item is ambiguous, and
-/// the line that names it does not compile.
+/// Fails to compile if the type implements the trait: then two implementations of `Once` fit, and
+/// the call of `only_once` is ambiguous.
 macro_rules! assert_not_impl {
     ($type:ty: $trait:path) => {
         const _: fn() = || {
@@ -243,7 +243,7 @@ fn handles_go_where_their_items_may_go() {
     fn sync<T: Sync>() {}
     fn unwind_safe<T: UnwindSafe + RefUnwindSafe>() {}
 
-    // An item moves from thread to thread; no two see it at once, so it need not be `Sync`.
+    // Each item is used by one thread at a time, so it need not be `Sync`.
     send::<Worker<Cell<u8>>>();
     send::<Stealer<Cell<u8>>>();
     sync::<Stealer<Cell<u8>>>();

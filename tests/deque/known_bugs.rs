@@ -27,7 +27,7 @@ const BATCH_STEALS: [BatchSteal; 4] = [
     |stealer, dest| stealer.steal_batch_with_limit_and_pop(dest, 4).map(Some),
 ];
 
-/// Runs its function for each item before it keeps it.
+/// A sink that runs its function for each item before it keeps the item.
 struct Sink<F>(Vec<usize>, F);
 
 impl<F: FnMut(usize)> Extend<usize> for Sink<F> {
@@ -39,7 +39,8 @@ impl<F: FnMut(usize)> Extend<usize> for Sink<F> {
     }
 }
 
-/// Row 1, RUSTSEC-2021-0093: the buffer was looked up once for several items, and replaced between.
+/// Row 1, RUSTSEC-2021-0093: a thief looked the buffer up once for several items, and meanwhile the
+/// owner replaced it.
 #[test]
 fn items_are_taken_from_the_buffer_that_is_current() {
     for flavor in FLAVORS {
@@ -55,7 +56,7 @@ fn items_are_taken_from_the_buffer_that_is_current() {
     }
 }
 
-/// Row 5: the slot was read after the claim, when the owner may already be writing it again.
+/// Row 5: a thief read the slot after its claim, when the owner could already be writing it again.
 #[test]
 fn a_stolen_item_is_whole() {
     for flavor in FLAVORS {
@@ -107,8 +108,8 @@ fn a_deque_that_steals_from_itself_keeps_its_items() {
     }
 }
 
-/// Row 8: taking from an empty deque moved `bottom` below its first value, and the deque had
-/// countless items. Here it happens at each index on both sides of the wrap.
+/// Row 8: a take from an empty deque moved `bottom` below its first value, and then the deque
+/// seemed to have countless items. Here it happens at each index on both sides of the wrap.
 #[test]
 fn an_empty_deque_stays_empty_whoever_takes() {
     for flavor in FLAVORS {
@@ -132,11 +133,11 @@ fn an_empty_deque_stays_empty_whoever_takes() {
     }
 }
 
-/// Row 9: a thief rested while 2^16 items passed, an index of 16 bits came round to the same value,
+/// Row 9: a thief rested while 2^16 items passed. An index of 16 bits came round to its old value,
 /// and the thief took items that were not there.
 ///
-/// Indices of 64 bits do not come round. What is left to go wrong is a thief that goes on with what
-/// it saw before its rest, here in its sink.
+/// Indices of 64 bits do not come round. But a thief could go on with values that it read before
+/// its rest, which happens in its sink here.
 #[test]
 fn a_thief_may_rest_while_many_items_pass() {
     for flavor in FLAVORS {
@@ -157,8 +158,8 @@ fn a_thief_may_rest_while_many_items_pass() {
     }
 }
 
-/// Row 10: a deque was stolen from while it stole, and slots that a thief was still reading were
-/// written again, because "full" and "empty" looked alike.
+/// Row 10: a deque was stolen from while it stole. Slots that a thief was still reading were
+/// written again, since "full" and "empty" looked alike.
 #[test]
 fn deques_that_steal_in_a_ring_lose_nothing() {
     const RING: usize = 3;
@@ -246,8 +247,8 @@ fn a_row_of_large_items_is_not_made_on_the_stack() {
     thread.unwrap().join().unwrap();
 }
 
-/// Row 28: a batch steal made room in its destination before it knew whether there was anything
-/// to move, and again at each attempt.
+/// Row 28: a batch steal made room in its destination at each attempt, before it knew whether there
+/// was an item to move.
 #[test]
 fn batch_steals_make_room_for_one_batch() {
     for flavor in FLAVORS {

@@ -1,5 +1,5 @@
-//! Work queues with asynchronous functions: an input counts until its future has ended. Permits of
-//! futures that begin on the thread that gives them away.
+//! Tests of a `WorkQueue` whose function is asynchronous: an input counts until its future has
+//! ended. In the last two tests, the thread that releases a permit also polls the next future.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::ThreadPool;
@@ -63,14 +63,14 @@ fn the_function_gets_the_token_of_its_input() {
     let refused = work.try_push(()).unwrap_err();
     assert_eq!(refused.reason, Reason::Full);
     work.queue().token().cancel_with("enough");
-    // By its queue, or by itself, if it was being polled.
+    // The queue cancels the future, unless a thread was polling it: then it returns the reason.
     assert!(ended(handle).map_or(true, |reason| reason.as_deref() == Some("enough")));
     let none = WorkQueue::over_async(ThreadPool::new(1).unwrap(), 0, |(), _| async {});
     assert_eq!(none.unwrap_err(), QueueError::InFlight);
 }
 
-/// The executor runs its jobs at once. So the thread that ends the first future also polls the
-/// third, which waits for the fourth.
+/// The executor runs each job in `execute`. So the thread that cancels the first future also polls
+/// the third, which blocks until the fourth has run.
 #[test]
 fn a_permit_is_used_while_the_thread_that_gave_the_last_one_away_is_busy() {
     let at_once = from_fn(4, |job| {
@@ -93,7 +93,8 @@ fn a_permit_is_used_while_the_thread_that_gave_the_last_one_away_is_busy() {
     other.join().unwrap();
 }
 
-/// Each future ends as soon as it begins, on the thread that has given it its permit.
+/// Each future ends in its first poll. The thread that ends it passes the permit on and polls the
+/// next future.
 #[test]
 fn a_long_row_of_futures_that_end_at_once_does_not_overflow_the_stack() {
     let at_once = from_fn(4, |job| {

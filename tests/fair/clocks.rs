@@ -38,7 +38,7 @@ fn a_stepper_goes_on_to_the_end_of_its_clock() {
     }
 }
 
-/// A clock that a test sets.
+/// A clock whose time, in nanoseconds, the test sets.
 struct Hand(Arc<AtomicU64>);
 
 impl Clock for Hand {
@@ -47,7 +47,7 @@ impl Clock for Hand {
     }
 }
 
-/// Each task takes centuries, until the clock has come to its end; then it begins again.
+/// Each task advances the clock by 195 years, a third of its range, so that the clock wraps.
 #[test]
 fn tasks_that_take_centuries_overflow_nothing() {
     for is_fair in [true, false] {
@@ -65,8 +65,8 @@ fn tasks_that_take_centuries_overflow_nothing() {
     }
 }
 
-/// A machine wakes up, and its counter begins anew: leases still end after their quantum, and time
-/// is charged from there.
+/// One task sets the clock back to zero, as a machine that resumes may. Later leases still end
+/// after their quantum, and later tasks are charged.
 #[test]
 fn a_clock_that_begins_anew_goes_on_from_there() {
     const HOUR: u64 = 3_600_000_000_000;
@@ -94,7 +94,7 @@ fn a_clock_that_begins_anew_goes_on_from_there() {
             queue.spawn_detached(run).unwrap();
         }
     }
-    // In the place of the only ticket.
+    // This task holds the only ticket while it resumes both queues, so no lease begins in between.
     let (same, submitted) = (queues.clone(), tickets.clone());
     let resume = move || {
         submitted.store(0, SeqCst);
@@ -103,15 +103,15 @@ fn a_clock_that_begins_anew_goes_on_from_there() {
     fair.spawn(resume).join().unwrap();
     let order = order.lock().unwrap();
     let longest = order.chunk_by(|one, next| one == next).map(<[_]>::len).max();
-    // Seven in the lease in which it began anew, which costs the queue nothing, and four in the
-    // next.
+    // Three tasks up to the reset, four in the quantum that starts anew there, and four in the next
+    // lease.
     assert!(longest <= Some(11), "a lease did not end: {order:?}");
     let charged = queues.map(|it| it.metrics().service);
     assert_eq!(charged, [ms(11), ms(12)], "all but the task in which it began anew");
     assert!(tickets.load(SeqCst) >= 4, "the executor has had no turn");
 }
 
-/// By whatever clock it is measured: a task takes what the system's says, to a hundredth.
+/// The default clock and the system's `Instant` agree on the time of a task to one percent.
 #[test]
 fn a_task_is_charged_what_the_systems_clock_says() {
     let fair = FairScheduler::over(Inline);

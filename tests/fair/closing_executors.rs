@@ -14,7 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
-/// Shuts an executor down.
+/// A closure that shuts an executor down.
 type Shut = Box<dyn FnOnce(Shutdown) + Send>;
 
 fn executors() -> [(Arc<dyn Executor>, Shut); 2] {
@@ -27,8 +27,8 @@ fn executors() -> [(Arc<dyn Executor>, Shut); 2] {
     ]
 }
 
-/// A task spawns a member of a group into another queue when the executor is closed, and waits for
-/// the group. Returns whether the member has run.
+/// Runs a task that waits until the executor is closed. The task then spawns a member of a group
+/// into another queue, and waits for the group. Returns whether the member has run.
 fn runs(executor: &Arc<dyn Executor>, shuts: impl FnOnce() + Send, is_nested: bool) -> bool {
     let fair = FairScheduler::over(Arc::clone(executor));
     let waits = fair.queue("waits").build().unwrap();
@@ -75,9 +75,9 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
     }
 }
 
-/// The queue two levels below is ended while a task waits, in `blocking`, for another of its queue.
-/// The queue between them still runs a ticket, and so accepts the ticket that its scheduler then
-/// drops.
+/// Ends the lowest of three queues while a task of the top queue waits, in `blocking`, for another
+/// task of the top queue. The middle queue still runs a ticket, so it accepts a further ticket. The
+/// middle queue's scheduler then drops that ticket.
 fn ends_two_levels_below(end: fn(&Queue)) {
     in_a_minute(move || {
         let pool = ThreadPool::new(5).unwrap();
@@ -91,7 +91,7 @@ fn ends_two_levels_below(end: fn(&Queue)) {
             let fair = Arc::new(FairScheduler::over(between));
             let same = Arc::clone(&fair);
             let task = fair.spawn(move || {
-                // Dropped with the task.
+                // A cancelled `inner` drops `ends`, which ends the `recv`.
                 let (ends, has_ended) = mpsc::channel::<()>();
                 let inner = same.spawn(move || drop(ends));
                 let _ = pool::blocking(|| has_ended.recv());
@@ -114,8 +114,8 @@ fn a_task_is_waited_for_while_a_queue_two_levels_below_drains() {
     ends_two_levels_below(|it| _ = it.close());
 }
 
-/// The queue is paused, or another has the only thread. The second scheduler over it is over an
-/// executor around a queue of the first.
+/// The lowest queue is paused, or a task of another queue occupies the only thread. With two
+/// levels, a second scheduler lies over a queue of the first, behind an `Arc<dyn Executor>`.
 #[test]
 fn a_scheduler_over_a_cancelled_queue_says_why() {
     for (levels, is_paused) in [(1, false), (1, true), (2, false), (2, true)] {
@@ -170,7 +170,8 @@ fn a_scheduler_over_a_cancelled_queue_says_why() {
     }
 }
 
-/// A scheduler is cancelled from a task of another queue of the scheduler below.
+/// A task cancels its own queue with a reason, and then the executor below both schedulers without
+/// one. The upper scheduler's task reports no reason.
 #[test]
 fn the_reason_of_another_queue_is_not_the_executors() {
     in_a_minute(|| {

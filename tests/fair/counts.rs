@@ -15,8 +15,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Jobs of tasks that were cancelled lie in a queue that goes. The next in its slot has another
-/// bound.
+/// The last handle of a queue is dropped while three tombstones are in it. The next queue in the
+/// slot, which has no capacity, must count none of them.
 #[test]
 fn a_slot_is_clean_when_its_queue_is_over() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -36,7 +36,8 @@ fn a_slot_is_clean_when_its_queue_is_over() {
     }
 }
 
-/// Such jobs hold what holds the scheduler.
+/// A tombstone in a paused queue must not keep the scheduler alive after the last handle is
+/// dropped.
 #[test]
 fn a_scheduler_goes_with_its_tombstones() {
     let alive = Arc::new(());
@@ -53,8 +54,7 @@ fn a_scheduler_goes_with_its_tombstones() {
     assert_eq!(Arc::strong_count(&alive), 1, "the scheduler is still there");
 }
 
-/// The count falls before the handle reports the end; a thread that waits for the queue wakes up
-/// after both.
+/// When `wait_idle` returns, `is_finished` is true for the handle of each task that the queue had.
 #[test]
 fn a_queue_is_idle_when_the_handles_say_so() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -66,7 +66,7 @@ fn a_queue_is_idle_when_the_handles_say_so() {
     }
 }
 
-/// However many tombstones come before the task.
+/// One lease removes 10,000 tombstones and then runs the task behind them.
 #[test]
 fn with_a_quantum_of_zero_each_lease_runs_a_task() {
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
@@ -80,7 +80,7 @@ fn with_a_quantum_of_zero_each_lease_runs_a_task() {
     assert_eq!((metrics.tombstones, metrics.completed, metrics.leases), (10_000, 1, 1));
 }
 
-/// Unlike a tombstone, an expired task takes a turn: its destructor is the user's.
+/// To drop an expired task takes a lease, unlike a tombstone, because it runs a user's destructor.
 #[test]
 fn with_a_quantum_of_zero_each_lease_drops_one_expired_task() {
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
@@ -92,7 +92,7 @@ fn with_a_quantum_of_zero_each_lease_drops_one_expired_task() {
     assert!((100..=101).contains(&queue.metrics().leases), "{}", queue.metrics().leases);
 }
 
-/// A cancelled one is a tombstone, whatever its deadline.
+/// A task that is cancelled becomes a tombstone, even if its deadline has passed.
 #[test]
 fn a_cancelled_task_with_a_deadline_takes_no_turn() {
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
@@ -106,8 +106,8 @@ fn a_cancelled_task_with_a_deadline_takes_no_turn() {
     assert_eq!((queue.metrics().tombstones, queue.metrics().leases), (10, 1));
 }
 
-/// A cancelled task keeps its place beyond some thousands that the queue has not come to: the bound
-/// is one of memory, too.
+/// Up to 4096 tombstones (`MOST_LITTER` in `src/fair/serving/pass.rs`) do not count against the
+/// capacity. Each further one does, so a queue that no server visits uses bounded memory.
 #[test]
 fn a_queue_holds_some_thousand_tombstones() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -122,7 +122,8 @@ fn a_queue_holds_some_thousand_tombstones() {
     done(queue.spawn(|| ()));
 }
 
-/// The others were cancelled before.
+/// `cancel` returns the number of tasks that it drops, without the two that their handles
+/// cancelled.
 #[test]
 fn a_cancelled_queue_counts_the_tasks_that_it_has_dropped() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -138,8 +139,8 @@ fn a_cancelled_queue_counts_the_tasks_that_it_has_dropped() {
     }
 }
 
-/// A task that blocks where tickets run at once: no thread can take its place, least of all one on
-/// its own stack.
+/// `Inline` runs a ticket on the submitting thread. If `blocking` submitted one, the next task
+/// would run on the stack of the task that blocks.
 #[test]
 fn a_thread_that_blocks_serves_nothing_meanwhile() {
     let fair = FairScheduler::over(Inline);
@@ -160,7 +161,8 @@ fn a_thread_that_blocks_serves_nothing_meanwhile() {
     assert_eq!((metrics.completed, metrics.panicked), (20_000, 0));
 }
 
-/// A thread has one ticket, and gives its place once.
+/// A thread has one ticket, so the inner `blocking` must not give away a second one. If it did, the
+/// number of tickets would never return to zero.
 #[test]
 fn blocking_within_blocking_gives_one_place() {
     let threads = from_fn(NonZeroUsize::MIN, |job| {
@@ -181,8 +183,8 @@ fn blocking_within_blocking_gives_one_place() {
     }
 }
 
-/// A section that blocks gives away the tickets that its thread has when it begins. A task that runs
-/// inside it has a further ticket, over an executor that has one thread for tickets.
+/// A blocking section gives away the tickets that its thread has when it begins. A task that the
+/// thread runs inside the section has a further ticket, which an inner section must give away too.
 #[test]
 fn blocking_in_a_task_that_runs_inside_blocking_gives_the_place_of_the_task() {
     keep_quiet(&["expected"]);
@@ -227,7 +229,7 @@ fn blocking_in_a_task_that_runs_inside_blocking_gives_the_place_of_the_task() {
     }
 }
 
-/// What listens to the end of a queue or a pool is the user's.
+/// A listener of a queue's or pool's end runs a user's destructor, which may panic.
 #[test]
 fn a_listener_of_an_end_that_panics_holds_up_nobody() {
     struct Bomb;
@@ -260,7 +262,7 @@ fn a_listener_of_an_end_that_panics_holds_up_nobody() {
     NEVER.lock().unwrap().drain(..).for_each(std::mem::forget);
 }
 
-/// Keeps what it gets.
+/// An executor that keeps its jobs in [`NEVER`] and runs none of them.
 struct Never;
 
 static NEVER: std::sync::Mutex<Vec<filch::Job>> = std::sync::Mutex::new(Vec::new());
@@ -291,7 +293,8 @@ fn a_scheduler_over_a_scheduler_is_told_of_its_end() {
     }
 }
 
-/// A queue is over once a waiting thread has run its task, though no server has come to the job.
+/// A pool's thread runs the last task inside `join`, which ends the queue before a server has taken
+/// the task's job.
 #[test]
 fn a_queue_that_is_over_is_not_ready() {
     let pool = ThreadPool::new(1).unwrap();
@@ -303,7 +306,7 @@ fn a_queue_that_is_over_is_not_ready() {
             queue.spawn(|| 7).join().unwrap()
         });
         assert_eq!(done(task), 7);
-        // The ticket that comes to the queue ends, and leaves the thread to others.
+        // The ticket of the ended queue must finish; otherwise this job never runs.
         done(pool.spawn(|| ()));
     }
 }
@@ -341,7 +344,8 @@ fn counters_do_not_run_backwards() {
     assert_eq!((metrics.submitted, metrics.completed, metrics.panicked), (2000, 1000, 1000));
 }
 
-/// A ticket is dropped that is not the last. What comes later is not cancelled for it.
+/// The inner scheduler loses one ticket with the outer queue `q`, while it has another. A task that
+/// is spawned afterwards must run.
 #[test]
 fn a_dropped_ticket_is_forgotten_when_another_has_looked() {
     let outer = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -349,8 +353,7 @@ fn a_dropped_ticket_is_forgotten_when_another_has_looked() {
     for _ in 0..300 {
         let queue = outer.queue("q").build().unwrap();
         let same = inner.clone();
-        // From within, so that the inner scheduler's ticket goes to this queue; which is then
-        // cancelled.
+        // Spawned by a task of `q`, so that the inner scheduler submits its ticket into `q`.
         let within = queue.spawn(move || drop((same.spawn(|| ()), same.spawn(|| ()))));
         done(within);
         queue.cancel();
@@ -359,7 +362,7 @@ fn a_dropped_ticket_is_forgotten_when_another_has_looked() {
     }
 }
 
-/// Two schedulers hand tickets over on the same stack.
+/// `Inline` runs the tickets of both schedulers on one stack, each inside the other's submission.
 #[test]
 fn schedulers_over_each_other_run_all_tasks_where_tickets_run_at_once() {
     let four = from_fn(NonZeroUsize::new(4).unwrap(), |job| Inline.execute(job));
@@ -379,8 +382,8 @@ fn schedulers_over_each_other_run_all_tasks_where_tickets_run_at_once() {
     inner.wait_idle().unwrap();
 }
 
-/// Futures that wait for a place in a queue end with its executor, one after the other and not in
-/// each other.
+/// The executor's end drops 100,000 futures that wait for a permit. They are dropped in a loop: a
+/// recursion from each to the next would overflow the stack.
 #[test]
 fn a_hundred_thousand_futures_end_with_their_pool() {
     let pool = ThreadPool::new(1).unwrap();

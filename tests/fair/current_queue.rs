@@ -28,7 +28,8 @@ fn a_task_knows_its_queue_and_so_does_what_it_forks() {
         let halves = same.join(name, || thread::scope(|it| it.spawn(name).join().unwrap()));
         let mut of_scope = None;
         same.scope(|scope| scope.spawn(|| of_scope = name()));
-        // A task of another queue, run here or there, and back.
+        // Another queue's task, on this thread or the other one; afterwards this task's queue
+        // again.
         (halves, of_scope, other.install(name), name())
     }));
     assert_eq!(names, ((some("a"), None), some("a"), some("b"), some("a")));
@@ -45,7 +46,7 @@ fn of_schedulers_one_over_the_other_it_is_the_innermost() {
     assert_eq!(done(below.spawn(name)), some("below"));
 }
 
-/// The handle that the task has got keeps the queue until its lease has ended, and not longer.
+/// The handle that `with_current` creates keeps the queue open until the lease of the task ends.
 #[test]
 fn a_handle_that_was_asked_for_goes_with_the_task() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -64,14 +65,14 @@ fn a_handle_that_was_asked_for_goes_with_the_task() {
     go.send(()).unwrap();
     let (before, after, inner) = done(task);
     assert_eq!((before, after), (some("a"), some("a")));
-    // It was accepted. Whether the lease is still the same is chance.
+    // `inner` was accepted. It finds a queue only if the lease of the first task still lasts.
     assert!([None, some("a")].contains(&done(inner.unwrap())));
     while fair.report().queues.len() > 1 {
         thread::yield_now(); // until only the default queue is left
     }
 }
 
-/// Waits for the scheduler when it is dropped, and sends the result.
+/// Its destructor calls `wait_idle` of the scheduler, and sends the result.
 struct Waits(FairScheduler, Sender<Result<(), WouldDeadlock>>);
 
 impl Drop for Waits {
@@ -80,7 +81,8 @@ impl Drop for Waits {
     }
 }
 
-/// The lease has not ended, and the executor marks no thread as its own.
+/// The queue's context is dropped with the last handle, before the lease ends, and then waits for
+/// the scheduler. `Inline` marks no thread as its own, so only the lease shows the deadlock.
 #[test]
 fn a_handle_that_goes_with_the_task_does_not_wait_for_its_own_lease() {
     let (sends, sent) = channel();
@@ -108,7 +110,7 @@ fn a_task_whose_queue_nobody_has_knows_none() {
     let task = queue.spawn(name);
     drop(queue);
     assert_eq!(done(task), None);
-    // Another queue in the same slot.
+    // A new queue in the slot of the first: its tasks must find the new queue.
     fair.wait_idle().unwrap();
     let queue = fair.queue("b").build().unwrap();
     assert_eq!(done(queue.spawn(name)), some("b"));
@@ -125,7 +127,7 @@ fn a_closed_queue_is_known_and_takes_what_its_tasks_spawn() {
     assert_eq!(done(inner), some("a"));
 }
 
-/// Nor is what it spawns: the queue may be closed, or full.
+/// A job of the pool that runs inside `yield_now` of a queue's task finds no current queue.
 #[test]
 fn a_stranger_that_a_task_runs_in_its_middle_is_no_part_of_its_queue() {
     let pool = ThreadPool::new(1).unwrap();

@@ -71,7 +71,7 @@ fn a_token_cuts_a_join_short() {
         assert_eq!(queue.join_with(&token, || 6, || 7).unwrap(), (6, 7));
         let held = Arc::new(());
         let same = Arc::clone(&held);
-        // So that no other thread takes the second half.
+        // With one thread for the queue, no other thread can begin the second half.
         queue.set_max_parallel(1).unwrap();
         let second = move || drop(same);
         let error = queue.join_with(&token, || token.cancel_with("enough"), second).unwrap_err();

@@ -1,5 +1,5 @@
-//! Destructors, run by a thread that drops cancelled tasks, that wait for other tasks; and listeners of
-//! a queue's end that do.
+//! Tests of destructors that wait for other tasks while a thread drops cancelled tasks, and of
+//! listeners of a queue's end that wait.
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
@@ -14,13 +14,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Spawns a task that is dropped unrun, and then does this.
+/// Spawns a task that calls `act` when it is dropped without having run.
 fn spawn_at_drop(queue: &Queue, act: impl FnMut() + Send + 'static) -> JoinHandle<()> {
     let last = OnDrop(act);
     queue.spawn(move || drop(last))
 }
 
-/// No other thread comes to the queued task before the destructor has returned.
+/// The destructor of the first task joins a task that the same thread is about to drop. No other
+/// thread drops that task, so the destructor's `join` must.
 #[test]
 fn a_destructor_joins_a_task_that_the_same_cancellation_drops() {
     for how in 0..4 {
@@ -49,7 +50,8 @@ fn a_destructor_joins_a_task_that_the_same_cancellation_drops() {
     }
 }
 
-/// The scheduler's ticket is one of the tasks that this thread drops.
+/// The upper scheduler's ticket is among the jobs that the cancelling thread drops. So the
+/// destructor would wait for its own thread.
 #[test]
 fn a_destructor_does_not_wait_for_a_scheduler_over_its_queue() {
     let fair = over_a_pool();
@@ -66,7 +68,8 @@ fn a_destructor_does_not_wait_for_a_scheduler_over_its_queue() {
     assert!(ended(task).unwrap_err().is_cancelled());
 }
 
-/// The group does not list its futures, so the wait is refused.
+/// A group does not list its futures, so `wait` cannot drop the future on this thread. The wait is
+/// refused.
 #[test]
 fn a_destructor_does_not_wait_for_a_future_that_its_thread_drops() {
     let queue = over_a_pool().queue("q").paused().build().unwrap();
@@ -78,7 +81,9 @@ fn a_destructor_does_not_wait_for_a_future_that_its_thread_drops() {
     assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
 }
 
-/// The lower queue drops the ticket of the upper scheduler, or is about to. Then the wait is refused.
+/// If the upper queue's task has the destructor, its `join` drops the other upper task. If the
+/// lower queue's task has it, the upper scheduler's ticket is not dropped yet, and `join` is
+/// refused.
 #[test]
 fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
     for is_of_upper in [true, false] {
@@ -111,7 +116,7 @@ fn a_chain_of_destructors_that_join_ends() {
         let joins = move || sends.send(given.recv().unwrap().join().unwrap_err()).unwrap();
         gives.push((give, spawn_at_drop(&queue, joins)));
     }
-    // The oldest joins the next, and so on: the queue drops the oldest first.
+    // Each task joins the one spawned after it, and the queue drops the oldest task first.
     while let Some((give, task)) = gives.pop() {
         give.send(next).unwrap();
         next = task;
@@ -140,7 +145,8 @@ impl Executor for Ends {
     }
 }
 
-/// A listener of one token waits for a task, and this task for the other token.
+/// Each queue's end has a listener that waits for the tasks of both queues. Each task waits until
+/// the end of the other queue is marked.
 #[test]
 fn the_end_of_the_executor_marks_the_ends_of_all_queues_first() {
     in_a_minute(|| {
@@ -169,7 +175,8 @@ fn the_end_of_the_executor_marks_the_ends_of_all_queues_first() {
     });
 }
 
-/// A poll that goes on ends the future, and so the wait.
+/// Another thread polls the future while the destructor joins it. The poll completes the future, so
+/// `join` returns its value.
 #[test]
 fn a_destructor_joins_a_future_that_is_polled_meanwhile() {
     let queue = over_a_pool().queue("q").build().unwrap();

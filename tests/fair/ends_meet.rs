@@ -1,5 +1,4 @@
-//! Where two features of a queue meet: futures and a lost handle, shutdown and the token, tombstones
-//! and a slow destructor, the end of a lease and a close, a place and a canceller.
+//! Tests where two features of a queue meet, such as a future and the loss of the last handle.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};
@@ -18,15 +17,16 @@ pub(crate) fn over_a_pool() -> FairScheduler {
     FairScheduler::over(ThreadPool::new(1).unwrap())
 }
 
-/// Runs a task in a new queue, and checks that the queue counts no other.
+/// Checks a new queue: runs one task in it, after which the queue must have counted just that task.
 fn is_sound(queue: &Queue) {
     assert_eq!(done(queue.spawn(|| 1)), 1);
-    // The lease counts the task at its end.
+    // The server updates the counters when its lease ends, which may be after `done` returns.
     wait_for(|| (queue.metrics().pending, queue.metrics().running) == (0, 0));
     assert_eq!(queue.metrics().submitted, 1);
 }
 
-/// The future came into a slot without a queue, and the slot's next queue polled it.
+/// `spawn_future` consumes the last handle of queue `a`. Once, `a` was over before the future was
+/// in it, and the next queue of the slot polled the future.
 #[test]
 fn a_future_spawned_with_the_last_handle_is_of_its_queue() {
     let fair = over_a_pool();
@@ -88,7 +88,7 @@ fn a_shutdown_cancels_the_tokens_of_the_queues() {
     assert!(done(task), "the task was not told");
 }
 
-/// Waits for the scheduler when it is dropped.
+/// Its destructor calls `wait_idle` of the scheduler.
 struct WaitsFor(FairScheduler);
 
 impl Drop for WaitsFor {
@@ -120,7 +120,7 @@ fn a_shutdown_cancels_all_tokens_before_a_listener_waits() {
     });
 }
 
-/// Its `opened` panics, so that the panic handler runs within `build`.
+/// A policy whose `opened` panics, so that the panic handler runs within `build`.
 struct Opens;
 
 impl Policy for Opens {
@@ -133,7 +133,8 @@ impl Policy for Opens {
     }
 }
 
-/// The shutdown comes when the queue is open, but is not linked to its token yet.
+/// The panic handler shuts the scheduler down while `build` has opened the queue, but has not
+/// linked it to its token yet.
 #[test]
 fn a_queue_that_a_shutdown_cancels_as_it_is_built_has_a_cancelled_token() {
     let this = Arc::new(Mutex::new(None::<FairScheduler>));
@@ -149,7 +150,7 @@ fn a_queue_that_a_shutdown_cancels_as_it_is_built_has_a_cancelled_token() {
     assert!(queue.token().is_cancelled());
 }
 
-/// Its destructor takes until it is told.
+/// Its destructor sends a message, and then blocks until it receives one.
 struct Slow(mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Drop for Slow {
@@ -159,8 +160,8 @@ impl Drop for Slow {
     }
 }
 
-/// The server takes the tombstone of a future whose destructor still runs. So the tombstone is taken
-/// off before it is added.
+/// A server removes the tombstone of a future whose destructor still runs. So the count of
+/// tombstones is lowered before the canceller has raised it.
 #[test]
 fn a_tombstone_taken_before_its_future_has_ended_leaves_room() {
     let fair = over_a_pool();
@@ -222,8 +223,8 @@ fn a_queue_closed_between_its_last_task_and_the_end_of_the_lease_has_ended() {
     assert!(end.is_cancelled(), "the lease is over");
 }
 
-/// A worker runs the task within its wait, and another takes the task's job out of the queue. So
-/// nothing is pending while the task runs.
+/// One worker runs the task inside `join`. The other worker then removes the task's job from the
+/// queue. So the queue has no pending task while the task runs, and must not be over yet.
 #[test]
 fn a_closed_queue_tells_its_end_after_all_that_its_tasks_spawn() {
     let pool = ThreadPool::new(2).unwrap();
@@ -254,7 +255,7 @@ fn a_closed_queue_tells_its_end_after_all_that_its_tasks_spawn() {
     assert!(end.is_cancelled());
 }
 
-/// Spawns into a queue that it closes, when it is woken.
+/// A waker that closes the queue and then spawns a task into it.
 struct Closer(Queue, CancelToken, Mutex<mpsc::Sender<(bool, bool)>>);
 
 impl Wake for Closer {
@@ -266,7 +267,8 @@ impl Wake for Closer {
     }
 }
 
-/// The queue's capacity makes the task leave the count before its handle is told.
+/// In a queue with a capacity, a task leaves the count before its handle is woken. The waker then
+/// closes the queue and spawns into it; the queue's end must come after that second task.
 #[test]
 fn what_the_waker_of_the_last_task_spawns_comes_before_the_end() {
     let pool = ThreadPool::new(1).unwrap();
@@ -282,7 +284,7 @@ fn what_the_waker_of_the_last_task_spawns_comes_before_the_end() {
     assert!(end.is_cancelled() && queue.metrics().completed == 2);
 }
 
-/// Its destructor waits for a task of the queue.
+/// Its destructor spawns a task into the queue and waits for it.
 struct Last(Queue, mpsc::Sender<bool>);
 
 impl Drop for Last {
@@ -294,7 +296,8 @@ impl Drop for Last {
     }
 }
 
-/// The canceller had the queue's only place until the destructor had returned.
+/// Once, the thread that cancelled the task held the queue's only lease while the destructor ran,
+/// so that the destructor waited in vain.
 #[test]
 fn the_destructor_of_a_cancelled_task_takes_no_place() {
     let fair = over_a_pool();
@@ -307,7 +310,7 @@ fn the_destructor_of_a_cancelled_task_takes_no_place() {
     assert!(ended(task).unwrap_err().is_cancelled());
 }
 
-/// Tells that it is woken, and then takes until it is told.
+/// A waker that sends a message, and then blocks until it receives one.
 struct Sleepy(Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
 
 impl Wake for Sleepy {
@@ -318,8 +321,8 @@ impl Wake for Sleepy {
     }
 }
 
-/// The canceller leaves the future in the count, because there are many tombstones. So the queue is
-/// over while the canceller still wakes the future's handle.
+/// With 4096 tombstones, the cancelled future stays counted until a server takes its job. So queue
+/// `a` can end while the canceller still wakes the future's handle, before it returns the permit.
 #[test]
 fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
     let (fair, token) = (over_a_pool(), CancelToken::new());
@@ -344,7 +347,8 @@ fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
     });
 }
 
-/// It has the queue's id, but no lease, so the queue's end may have been told.
+/// The refused task has the queue's id, but the thread that runs it has no lease. So it must not
+/// spawn into the queue, whose end has already been reported.
 #[test]
 fn a_refused_task_that_is_run_by_hand_is_none_of_the_queue() {
     let queue = over_a_pool().queue("q").build().unwrap();
@@ -356,7 +360,7 @@ fn a_refused_task_that_is_run_by_hand_is_none_of_the_queue() {
     group.wait().unwrap();
 }
 
-/// A clock whose next reading acts.
+/// A clock whose `now` calls the armed closure once.
 struct Acts(Armed);
 
 type Armed = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
@@ -396,7 +400,8 @@ fn a_wake_after_the_end_of_its_queue_keeps_no_scheduler_alive() {
     assert_eq!(Arc::strong_count(&armed), 1, "the scheduler has a clock no more");
 }
 
-/// The next queue's servers take the job off, and the queue has as much room for tombstones as ever.
+/// The job of queue `a`'s cancelled future gets into queue `b`, which has taken over the slot. It
+/// must not count there: `b` still leaves 4096 tombstones uncounted.
 #[test]
 fn a_wake_after_the_end_of_its_queue_does_not_count_in_the_next() {
     let (fair, armed, task, waker) = last_of_its_queue();

@@ -1,5 +1,5 @@
-//! Tests the promises of `filch::fair` about shares, limits, priorities and the bound on the lag:
-//! exactly, on a virtual clock, so each run is the same.
+//! Tests the promises of `filch::fair` about shares, limits, priorities and the bound on the lag.
+//! The tests use a virtual clock, so each run is the same.
 
 use crate::common::scaled;
 use crate::common::simulated::{fill, ms, us};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Returns the share of the first of two queues with these weights and costs, backlogged for
-/// `time`.
+/// Returns the share of the first of two queues that are both backlogged for `time`. The tasks of
+/// each queue take its element of `costs`.
 fn share(
     settings: impl Fn(Builder) -> Builder,
     weights: (u64, u64),
@@ -53,7 +53,7 @@ fn equal_weights_get_equal_time_whatever_the_tasks_cost() {
 
 #[test]
 fn time_is_shared_by_weight() {
-    // No less than the granularity of the longest tasks allows.
+    // In 800 ms or more, one task of 10 ms is at most 1.25 % of a share, within `near`'s 2 %.
     let time = ms(scaled(800).max(800) as u64);
     for threads in [1, 2, 4] {
         for costs in [(us(100), us(100)), (ms(10), us(100)), (us(100), ms(10))] {
@@ -77,7 +77,7 @@ fn weights_from_one_to_their_maximum_are_exact() {
         let share = share(|it| it, weights, costs, ms(500), 2);
         assert!(near(share, target), "{weights:?}: {share}");
     }
-    // Nearly everything, and the other is not stopped.
+    // The heavy queue gets nearly all the time; `share` checks that both queues stay backlogged.
     assert!(share(|it| it, (MOST, 1), costs, ms(500), 1) > 0.99);
 }
 
@@ -99,11 +99,11 @@ struct Program {
     weights: [u64; 2],
     costs: [Vec<u64>; 2],
     others: Vec<(u64, u64)>,
-    /// How much later the second queue gets its tasks.
+    /// The time in µs by which the second queue gets its tasks later than the first.
     delay: u64,
     /// How many threads are kept for the highest priority.
     kept: usize,
-    /// Whether the third queue has that priority.
+    /// Whether the third queue has the highest priority, and may use the kept threads.
     is_urgent: bool,
 }
 
@@ -134,7 +134,8 @@ fn programs() -> impl Strategy<Value = Program> {
     )
 }
 
-/// None in half of the programs; to be taken modulo the number of threads.
+/// Generates a number of kept threads: 0 in half of the programs, otherwise 1 to 5. The caller
+/// reduces it modulo the number of threads.
 pub(crate) fn kept() -> impl Strategy<Value = usize> {
     prop_oneof![Just(0), 1_usize..6]
 }
@@ -147,23 +148,25 @@ pub(crate) fn keeping(kept: usize, builder: Builder) -> FairScheduler {
     }
 }
 
-/// How long tasks of both queues have run by now, by weight, those that run now included.
+/// The time that tasks of two queues have run, divided by weight, and the lag between the queues.
+/// Tasks that are still running count up to now.
 #[derive(Default)]
 pub(crate) struct Service {
     until: Duration,
     services: [f64; 2],
     running: [f64; 2],
-    /// The least and the largest difference so far.
+    /// The least and the largest value of `services[0] - services[1]` so far.
     pub(crate) lags: (f64, f64),
 }
 
 impl Service {
-    /// Counts from here.
+    /// Starts to count at `now`: sets both services to zero.
     fn begin(&mut self, now: Duration) {
         (self.until, self.services, self.lags) = (now, [0.0; 2], (0.0, 0.0));
     }
 
-    /// A task begins, or ends. In between, the difference moves along a straight line.
+    /// Records that a task of queue `index` begins (`by` is 1) or ends (`by` is -1). Between two
+    /// calls the difference is linear, so its extremes are at the calls.
     pub(crate) fn change(&mut self, now: Duration, weights: [u64; 2], index: usize, by: f64) {
         let time = (now - self.until).as_nanos() as f64 / 1000.0;
         for (it, weight) in weights.iter().enumerate() {
@@ -176,10 +179,11 @@ impl Service {
     }
 }
 
-/// The resolution of virtual time: two units of 2⁻²⁰ ns, in µs.
+/// The resolution of virtual time in µs: two units of 2⁻²⁰ ns. The bounds on the lag include it.
 pub(crate) const RESOLUTION: f64 = 1e-3 / (1 << 19) as f64;
 
-/// The least and the largest S₁/w₁ − S₂/w₂ since both are backlogged, and the bound, all in µs.
+/// Runs the program. Returns the least and the largest S₁/w₁ − S₂/w₂ since both queues are
+/// backlogged, and the bound, all in µs.
 fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {
     let stepper = Stepper::new(program.seed, program.threads);
     let fair = keeping(program.kept, stepper.scheduler().quantum(program.quantum));
@@ -235,7 +239,7 @@ fn lags_and_bound(program: &Program) -> ((f64, f64), f64) {
 proptest! {
     #![proptest_config(config(scaled(1_000)))]
 
-    /// From a common beginning on.
+    /// If both queues get their tasks at time 0, the lag never exceeds the bound.
     #[test]
     fn the_lag_stays_within_its_bound(program in programs()) {
         let ((least, most), bound) = lags_and_bound(&Program { delay: 0, ..program });
@@ -247,7 +251,8 @@ proptest! {
 proptest! {
     #![proptest_config(config(scaled(500)))]
 
-    /// From any moment on, to any other. What was under way at the first is charged after it.
+    /// Between any two moments, the lag changes by at most twice the bound. A task that runs at the
+    /// first moment is charged after it, which is why the bound doubles.
     #[test]
     fn in_no_stretch_is_it_more_than_twice_that(program in programs()) {
         let ((least, most), bound) = lags_and_bound(&program);
@@ -255,8 +260,8 @@ proptest! {
     }
 }
 
-/// Of the greatest weight, 4 µs are one unit of virtual time, and what takes less is charged now
-/// and then.
+/// At the greatest weight, one unit of virtual time is 4 µs. Tasks of 1 and 2 µs therefore advance
+/// virtual time only now and then.
 #[test]
 fn small_tasks_of_great_weights_are_shared_to_the_resolution() {
     let program = Program {
@@ -275,14 +280,14 @@ fn small_tasks_of_great_weights_are_shared_to_the_resolution() {
     assert!(most * f64::powi(2.0, 32) > 3.0, "beyond what the costs alone explain");
 }
 
-/// So many cases, or as many as `PROPTEST_CASES` says.
+/// Returns a configuration with `usual` cases, or with the number in `PROPTEST_CASES` if it is set.
 fn config(usual: usize) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").ok().and_then(|it| it.parse().ok());
     let cases = asked.unwrap_or(usual as u32);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Counts how many tasks of a queue run at once, and how many of all.
+/// Counters of a queue's tasks: how many have begun, how many run now, and the most at one time.
 #[derive(Default)]
 struct Running {
     begun: AtomicUsize,
@@ -328,7 +333,7 @@ proptest! {
             stepper.advance(us(37));
             let busy: usize = all.iter().map(|it| it.1.now.load(SeqCst)).sum();
             for (_, running, limit, tasks) in &all {
-                // Not by the queue's account, which may be behind by 10 µs.
+                // The queue's own metrics may lag by 10 µs, so the tasks themselves count.
                 let is_waiting = running.begun.load(SeqCst) < *tasks;
                 let could_run = is_waiting && running.now.load(SeqCst) < *limit;
                 prop_assert!(!could_run || busy == threads, "a thread is idle, a queue is ready");
@@ -340,7 +345,8 @@ proptest! {
     }
 }
 
-/// Toub's question: 8000 tasks are being worked off when 400 more arrive.
+/// Returns how long 400 tasks take that arrive while a backlog of 8000 is being served. Stephen
+/// Toub poses this case. `separate` gives the 400 a queue of their own.
 fn small_batch_takes(settings: impl Fn(Builder) -> Builder, separate: bool) -> Duration {
     let stepper = Stepper::new(1, 4);
     let fair = settings(stepper.scheduler()).build();
@@ -410,7 +416,7 @@ fn a_queue_that_is_new_starts_like_the_others() {
     stepper.run_until_idle();
 }
 
-/// A queue at its limit takes less than its share; it does not save it up.
+/// A queue at its limit gets less than its share. It gets no compensation when the limit is lifted.
 #[test]
 fn a_queue_has_no_credit_from_when_it_was_at_its_limit() {
     let stepper = Stepper::new(1, 4);
@@ -432,7 +438,8 @@ fn a_queue_has_no_credit_from_when_it_was_at_its_limit() {
     stepper.run_until_idle();
 }
 
-/// Half a turn of virtual time is 2.4 hours of weight 1.
+/// Virtual time wraps. Half its range is 2.4 hours at weight 1, so a longer lead could be mistaken
+/// for a debt owed to the queue.
 #[test]
 fn tasks_of_hours_do_not_come_around_as_credit() {
     let (hour, minute) = (ms(3_600_000), ms(60_000));
@@ -453,7 +460,8 @@ fn tasks_of_hours_do_not_come_around_as_credit() {
     stepper.run_until_idle();
 }
 
-/// One tenant with a hundred queues against one with one: a scheduler over each tenant's queue.
+/// A tenant has 100 queues of a scheduler over its one outer queue. It gets the same share as a
+/// tenant that uses its outer queue directly.
 #[test]
 fn a_tenant_with_many_queues_gets_no_more_than_one_with_one() {
     let stepper = Stepper::new(1, 2);
@@ -483,7 +491,7 @@ fn a_light_tenant_waits_no_longer_than_for_the_longest_task() {
         let heavy = fair.queue("heavy").build().unwrap();
         let light = fair.queue("light").build().unwrap();
         fill(&heavy, 1000 * threads, longest);
-        // 100 µs each 3 ms: much less than half.
+        // The light queue asks for 100 µs every 3 ms, much less than its half.
         for _ in 0..1000 {
             stepper.advance(ms(3));
             fill(&light, 1, us(100));
@@ -498,7 +506,7 @@ fn a_light_tenant_waits_no_longer_than_for_the_longest_task() {
 #[test]
 fn a_lower_priority_gets_every_64th_pick() {
     let stepper = Stepper::new(1, 1);
-    // A pick for each task.
+    // With a quantum of zero, each task needs a pick of its own.
     let fair = stepper.scheduler().quantum(Duration::ZERO).build();
     let queue = |priority| fair.queue("q").priority(priority).build().unwrap();
     let (high, low) = (queue(Priority::Highest), queue(Priority::Lowest));

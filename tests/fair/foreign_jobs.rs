@@ -1,5 +1,5 @@
-//! A scheduler leaves its executor to other jobs after each quantum. `tests/foreign/jobs.rs` tests
-//! the same over executors of other crates.
+//! Tests that a scheduler lets other jobs of its executor run after each quantum.
+//! `tests/foreign/jobs.rs` tests this over executors of other crates.
 
 use crate::foreign_jobs_beside_queues::{FEW, From, begins_soon, scheduler, tasks_before};
 use filch::executor::from_fn;
@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// An executor, a closure that submits a foreign job to it, and the value that keeps it alive.
+/// Returns the executor and a closure that submits a foreign job to it. The `()` stands in place of
+/// a guard that keeps other executors alive.
 fn shared<E: Executor + 'static>(executor: E) -> (Arc<E>, impl FnOnce(Job) + Clone, ()) {
     let executor = Arc::new(executor);
     let same = Arc::clone(&executor);
     (executor, move |job| same.execute(job).unwrap(), ())
 }
 
-/// A thread that takes its jobs from a channel.
+/// Returns an executor whose only thread takes its jobs from a channel.
 fn channel() -> impl Executor {
     let (jobs, inbox) = mpsc::channel::<Job>();
     std::thread::spawn(move || inbox.iter().for_each(Job::run));
@@ -32,12 +33,12 @@ begins_soon! {
     over_a_locked_pool: shared(LockedPool::new(1).unwrap());
     over_a_thread_pool: shared(ThreadPool::new(1).unwrap());
     over_a_channel: shared(channel());
-    // The jobs of the scheduler and of others are in one queue of another scheduler.
+    // The tested scheduler's tickets and the foreign jobs share a queue of a second scheduler.
     over_a_queue: shared(scheduler(ThreadPool::new(1).unwrap()).queue("outer").build().unwrap());
 }
 
-/// Of two schedulers the lower one gives the thread to others after each of its own quanta, and one
-/// of its jobs is a quantum of the upper one.
+/// The upper scheduler's quantum is one job of the lower scheduler. The lower scheduler yields to a
+/// job of the pool after each of its own quanta.
 #[test]
 fn a_job_below_two_schedulers_begins_after_two_of_the_lower_ones_quanta() {
     for from in [From::Outside, From::Inside] {
@@ -75,7 +76,7 @@ impl Clock for Hand {
     }
 }
 
-/// Each job takes a second while the ticket yields, and each task 1 ns.
+/// `yield_now` of the executor takes a second, as if it ran a foreign job. Each task takes 1 ns.
 #[test]
 fn what_runs_while_a_ticket_yields_is_charged_to_no_queue() {
     let hand = Arc::new(AtomicU64::new(0));

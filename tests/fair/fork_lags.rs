@@ -1,4 +1,4 @@
-//! Tests the charges for forks: when they are made, and how far they may be off.
+//! Tests when the scheduler charges a queue for its forks, and that the lag stays within its bound.
 
 use crate::common::scaled;
 use crate::common::simulated::us;
@@ -8,13 +8,14 @@ use filch::sim::{self, Stepper, StepperHandle};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Takes turns, and notes when it is told of which pick, and of how much service.
+/// A round-robin policy that records each call of `served`: its time, and the service charged. It
+/// also checks that it is called once for each pick.
 struct Notes {
     inner: RoundRobin,
     clock: StepperHandle,
-    /// The notes of picks that it has not been told of.
+    /// The notes of picks for which `served` has not been called yet.
     open: Mutex<Vec<u128>>,
-    /// When, what, in µs.
+    /// The time of each call of `served`, and the service it reports, both in µs.
     told: Arc<Mutex<Vec<(u128, u128)>>>,
 }
 
@@ -39,7 +40,7 @@ impl Policy for Notes {
     }
 }
 
-/// Not only when its task ends, which may be long after.
+/// A thread that sleeps in `join` is charged before it sleeps, not only when its task ends.
 #[test]
 fn a_thread_that_sleeps_in_a_wait_has_been_charged() {
     let stepper = Stepper::new(1, 2);
@@ -63,7 +64,7 @@ fn a_thread_that_sleeps_in_a_wait_has_been_charged() {
     task.join().unwrap();
     let mut told = told.lock().unwrap().clone();
     told.sort_unstable();
-    // The owner before its sleep, the other thread at the end of the half, the owner at its end.
+    // The owner's 101 µs before it sleeps, the thief's 50 µs, the owner's 7 µs after the join.
     assert_eq!(told, [(101, 101), (150, 50), (157, 7)]);
     assert_eq!(queue.metrics().service, us(158));
 }
@@ -113,7 +114,7 @@ fn grow(queue: &Queue, by_scope: bool, depth: u32, leaf: &(dyn Fn() + Sync)) {
     }
 }
 
-/// The largest difference of S₁/w₁ and S₂/w₂, and the bound, in µs.
+/// Runs the program. Returns the largest difference of S₁/w₁ and S₂/w₂, and the bound, in µs.
 fn lag_and_bound(program: &Program) -> (f64, f64) {
     let Program { threads, weights, by_scope, kept, .. } = *program;
     let stepper = Stepper::new(program.seed, threads);
@@ -158,7 +159,8 @@ proptest! {
     }
 }
 
-/// The job's own scope lies between its offers and the latch of the thread that sleeps.
+/// The sleeping thread's latch belongs to the outer scope, but the new jobs belong to the inner
+/// scope of its job. The sleeping thread must still be woken to run one of them.
 #[test]
 fn a_thread_that_sleeps_in_its_scope_is_woken_for_what_comes_of_its_job() {
     let stepper = Stepper::new(1, 2);

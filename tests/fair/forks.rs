@@ -25,7 +25,7 @@ fn fib(queue: &Queue, n: u32) -> u32 {
     a + b
 }
 
-/// The same by scopes.
+/// Returns the `n`th Fibonacci number, as [`fib`] does, but forks with `scope` in place of `join`.
 fn scoped_fib(queue: &Queue, n: u32) -> u32 {
     if n < 2 {
         return n;
@@ -46,7 +46,7 @@ fn message(f: impl FnOnce()) -> String {
     }
 }
 
-/// Without a message.
+/// Panics with `what` as the payload. `resume_unwind` calls no panic hook, so nothing is printed.
 fn panics(what: &'static str) {
     resume_unwind(Box::new(what));
 }
@@ -75,7 +75,7 @@ fn every_executor_joins() {
     check(Inline);
 }
 
-/// What runs of a queue on the virtual clock: how much at once, how long in all, until when.
+/// How many leaves run now, the most at one time, their total time, and the time of the last end.
 #[derive(Default)]
 struct Load {
     now: AtomicUsize,
@@ -98,7 +98,7 @@ impl Load {
     }
 }
 
-/// A tree whose leaves work for this long, the left ones twice as long.
+/// Forks a binary tree. Its rightmost leaf works for `leaf`, and each left branch doubles the time.
 fn tree(queue: &Queue, load: &Load, depth: u32, leaf: Duration) {
     if depth == 0 {
         return load.work(leaf);
@@ -145,21 +145,21 @@ fn a_limit_holds_with_forks_and_all_its_places_work() {
             let places = limit.min(threads);
             assert_eq!(load.most.load(SeqCst), places, "{threads} threads, a limit of {limit}");
             let (end, ideal) = (*load.end.lock().unwrap(), load.service() / places as u32);
-            // The longest leaf may begin last.
+            // The longest leaf takes 640 µs, and may begin last.
             assert!(end <= ideal + us(640), "{threads}, {limit}: {end:?}, ideally {ideal:?}");
         }
     }
 }
 
-/// A thread that waits for the second half, and found no fork, runs the forks that the half makes
-/// later.
+/// The owner sleeps in `join` until the second half ends. When the thread of the second half forks
+/// there, the owner is woken and runs one of these forks.
 #[test]
 fn a_thread_that_sleeps_in_its_wait_is_woken_for_what_comes_of_it() {
     for threads in [2, 3] {
         let stepper = Stepper::new(1, threads);
         let fair = stepper.scheduler().build();
-        // No other thread may take the fork: the two places are those of the waiting thread and of
-        // its half.
+        // The limit of two is used up by the waiting thread and the thread of its half. So no third
+        // thread may take the fork.
         let queue = fair.queue("q").max_parallel(2).build().unwrap();
         let (same, clock) = (queue.clone(), stepper.handle());
         let task = queue.spawn(move || {
@@ -177,8 +177,8 @@ fn a_thread_that_sleeps_in_its_wait_is_woken_for_what_comes_of_it() {
     }
 }
 
-/// The share of the first of two queues with weights 3:1, both backlogged. The first one's tasks
-/// fork.
+/// Returns the share of a queue of weight 3 whose tasks fork, beside one of weight 1 whose tasks do
+/// not. Both queues are backlogged.
 fn share(threads: usize, tree: Tree) -> f64 {
     let stepper = Stepper::new(1, threads);
     let fair = stepper.scheduler().build();
@@ -211,8 +211,7 @@ fn a_queue_that_forks_gets_the_share_of_its_weight() {
     }
 }
 
-/// All three threads are busy, one of them with a wait, and no thread has begun the half
-/// of a stranger.
+/// A thread that sleeps in one task's `join` must not run a half that another task forks.
 #[test]
 fn a_sleeping_thread_leaves_the_forks_of_strangers() {
     let stepper = Stepper::new(1, 3);
@@ -240,7 +239,8 @@ thread_local! {
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread that waits holds a lock that others want: it must not run them.
+/// A thread waits in `join` or `scope` while it holds a lock. If it ran an unrelated task that
+/// takes the lock, it would deadlock with itself.
 #[test]
 fn a_wait_runs_no_strangers() {
     in_a_minute(|| {
@@ -265,7 +265,7 @@ fn a_wait_runs_no_strangers() {
                     WAITS.set(false);
                     *guard += 1;
                 };
-                // Strangers to each other: each takes the lock.
+                // Each half takes the lock, so a wait inside `hold` must not run the second half.
                 same.join(hold, || {
                     assert!(!WAITS.get(), "a stranger's half");
                     *lock.lock().unwrap() += 1;
@@ -356,7 +356,7 @@ fn what_has_begun_in_a_cancelled_queue_ends() {
     }
 }
 
-/// A stolen half is told of the cancellation of the task that it is a part of.
+/// `task::is_cancelled` is true in a stolen half once the task that forked it is cancelled.
 #[test]
 fn a_cancelled_task_tells_its_halves() {
     let stepper = Stepper::new(1, 2);
@@ -405,7 +405,7 @@ fn halves_of_a_paused_queue_run_where_their_task_runs() {
     waits.join().unwrap();
 }
 
-/// Or while it has a thread kept for it.
+/// A queue's forks stay on one thread while a higher queue, or `reserve`, takes the other thread.
 #[test]
 fn forks_wait_while_a_higher_queue_has_work() {
     for is_kept in [false, true] {
@@ -464,7 +464,7 @@ fn a_pool_that_ends_lets_forks_end() {
             let (same, below) = (queue.clone(), pool.clone());
             let task = queue.spawn(move || {
                 began.send(()).unwrap();
-                // No later ticket is accepted.
+                // The pool refuses later tickets, too.
                 let until_closed = || {
                     while below.spawn_detached(|| ()).is_ok() {
                         std::thread::yield_now();
@@ -480,8 +480,8 @@ fn a_pool_that_ends_lets_forks_end() {
     }
 }
 
-/// A thread of the executor that is in no task of the queue runs what it installs in a free place,
-/// unless another thread is faster.
+/// A thread of the executor may run the closure that it installs itself, if the queue's limit
+/// allows another lease.
 #[test]
 fn a_task_of_another_queue_installs_and_joins() {
     in_a_minute(|| {
@@ -491,8 +491,8 @@ fn a_task_of_another_queue_installs_and_joins() {
                 [threads, 2].map(|it| fair.queue("q").max_parallel(it).build().unwrap());
             let (a, b) = (one.clone(), two.clone());
             let task = one.spawn(move || {
-                // From the first into the second, and from there into the first again: in the place
-                // that the only thread has of it.
+                // From `one` into `two`, and back into `one`. With a single thread, the inner
+                // `join` runs under the lease of `one` that the thread still has.
                 b.install(|| (fib(&b, 8), a.join(|| fib(&a, 8), || scoped_fib(&a, 5))))
             });
             assert_eq!(done(task), (21, (21, 5)));
@@ -503,7 +503,8 @@ fn a_task_of_another_queue_installs_and_joins() {
     });
 }
 
-/// The only place of a queue waits for a half that installs something there.
+/// A half installs a closure into queue `one`. The thread that has the only lease of `one` waits
+/// for that half, so `install` must panic rather than hang.
 #[test]
 fn an_install_that_would_never_end_panics() {
     in_a_minute(|| {
@@ -515,7 +516,7 @@ fn an_install_that_would_never_end_panics() {
                 let (came, inbox) = mpsc::channel();
                 let inbox = Mutex::new(inbox);
                 b.join(
-                    // So that another thread has it.
+                    // Blocks until another thread has begun the second half.
                     || inbox.lock().unwrap().recv().unwrap(),
                     || {
                         came.send(()).unwrap();
@@ -570,7 +571,7 @@ fn a_join_and_the_first_small_jobs_of_a_scope_allocate_nothing_and_others_once()
         let jobs = |jobs: usize| {
             queue.scope(|it| (0..jobs).for_each(|_| it.spawn(move || assert_eq!(small[8], 7))));
         };
-        // The list of forks has its room from now on.
+        // Allocates the queue's list of forks, so that the measured runs do not.
         jobs(6);
         let large = || queue.scope(|it| it.spawn(move || assert_eq!(words[8], 7)));
         [&halves as &dyn Fn(), &|| jobs(0), &|| jobs(4), &|| jobs(6), &large].map(blocks)
@@ -578,7 +579,7 @@ fn a_join_and_the_first_small_jobs_of_a_scope_allocate_nothing_and_others_once()
     assert_eq!(counts, [0, 0, 0, 2, 1]);
 }
 
-/// Jobs of a scope spawn further ones, also from threads that serve nothing.
+/// Jobs of a scope spawn further jobs, and so do threads that do not belong to the executor.
 #[test]
 fn any_thread_spawns_into_a_scope() {
     in_a_minute(|| {

@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// A wait that hangs is a failure after this time.
+/// The time after which a test fails because a wait hangs.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Starts a thread for each job. A value of no size: boxes of it all have the same address.
+/// An executor that starts a thread for each job. The type has no size, so all boxes of it have the
+/// same address. An id derived from the address would not be unique.
 struct Threads;
 
 impl Executor for Threads {
@@ -26,7 +27,7 @@ impl Executor for Threads {
     }
 }
 
-/// Keeps its jobs until the test runs them. Of no size, too.
+/// An executor, also of no size, that keeps its jobs until the test runs them.
 struct Shelf;
 
 static ON_THE_SHELF: Mutex<Vec<Job>> = Mutex::new(Vec::new());
@@ -53,7 +54,7 @@ fn a_task_of_one_boxed_executor_does_not_run_on_a_thread_of_another() {
         });
         inner.join().unwrap()
     });
-    // The waiting thread would begin it at once.
+    // If `join` took the inner task for one of its own executor, it would run the task at once.
     let early = begun.recv_timeout(Duration::from_millis(100));
     let shelf = loop {
         let job = ON_THE_SHELF.lock().unwrap().pop();
@@ -111,7 +112,7 @@ fn a_queue_in_a_slot_that_was_used_has_an_id_of_its_own() {
     assert_ne!(second.id(), id);
 }
 
-/// A user's executor that does what a queue does, and counts.
+/// A user's executor that forwards to a queue, and counts the accepted jobs.
 struct Wrapper {
     queue: filch::fair::Queue,
     accepted: Arc<Mutex<usize>>,
@@ -142,8 +143,8 @@ impl Executor for Wrapper {
     }
 }
 
-/// The pool has one thread, so both waits end only if that thread runs what it waits for: through a
-/// place of the limited queue, and in the place that it has.
+/// The pool's only thread must run both tasks that it joins. For the outer task it takes the only
+/// lease of the limited queue; the inner task runs under the same lease.
 #[test]
 fn a_wrapper_around_a_queue_behaves_as_the_queue() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -164,8 +165,8 @@ fn a_wrapper_around_a_queue_behaves_as_the_queue() {
     assert_eq!((metrics.submitted, metrics.inlined), (2, 1), "only the outer took a place");
 }
 
-/// An id is the scheduler's on any thread; a task that is spawned through the trait waits as one of
-/// the queue that it is in.
+/// `fair.id()` is the same outside and inside a task of a queue. A task spawned through the trait
+/// goes into the current queue, and its only thread can join the task.
 #[test]
 fn the_id_of_a_scheduler_does_not_depend_on_the_thread() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());

@@ -1,5 +1,5 @@
-//! The defects of the articles' code about queues and fairness (B1–B6, B12–B17), one test for each
-//! number. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
+//! Tests for the defects B1–B6 and B12–B17 in the code of published articles about queues and
+//! fairness. B7–B11 are about pools: `tests/pool/known_bugs.rs`.
 
 use crate::common::scaled;
 use filch::executor::{self, Reason, Shutdown};
@@ -22,7 +22,8 @@ fn over_a_pool(threads: usize) -> FairScheduler {
     FairScheduler::over(ThreadPool::new(threads).unwrap())
 }
 
-/// Has two threads do something at the same moment, and checks what came of it; round by round.
+/// In each round, calls `one` and `other` on two threads at the same moment, and gives both results
+/// to `check`.
 fn at_once<X, Y: Send, A, B: Send>(
     rounds: usize,
     prepare: impl Fn(usize) -> (X, Y),
@@ -32,7 +33,7 @@ fn at_once<X, Y: Send, A, B: Send>(
 ) {
     let ((outbox, given), (results, inbox)) = (mpsc::channel(), mpsc::channel());
     let arrivals = AtomicUsize::new(0);
-    // Awake: a thread that has to be woken comes too late.
+    // Each thread spins here: to wake a blocked thread would take too long.
     let meet = |round: usize| {
         arrivals.fetch_add(1, SeqCst);
         for look in 1.. {
@@ -63,15 +64,14 @@ fn at_once<X, Y: Send, A, B: Send>(
     });
 }
 
-/// B1: whether the queue was disposed of was looked at outside of the lock: what came in between
-/// was lost. Here accepting and closing have one order;
-/// `a_task_is_accepted_before_the_close_or_refused` is the model.
+/// B1: `submit` checked outside the lock whether the queue was disposed of. A task submitted after
+/// that check was lost. The model is `a_task_is_accepted_before_the_close_or_refused`.
 #[test]
 fn what_is_submitted_as_a_queue_closes_runs_or_is_refused() {
     let (fair, runs) = (over_a_pool(1), Arc::new(AtomicUsize::new(0)));
     let total = AtomicUsize::new(0);
     let prepare = |round| {
-        // Paused: what is pending after it was closed is all that it has accepted.
+        // Paused, so that `pending` after the close is the number of accepted tasks.
         let queue = fair.queue("q").paused().build().unwrap();
         ((round, queue.clone()), queue)
     };
@@ -97,11 +97,12 @@ fn what_is_submitted_as_a_queue_closes_runs_or_is_refused() {
     assert_eq!(runs.load(SeqCst), total.load(SeqCst), "what was accepted has run");
 }
 
-/// B2: the mark was set after the lock was released: the last taker did not see it, and the queue
-/// stayed for ever. `the_slot_of_a_closed_queue_becomes_free_once` is the model.
+/// B2: the queue was marked as closed after the lock was released. The thread that took the last
+/// task missed the mark, and the queue stayed for ever. The model is
+/// `the_slot_of_a_closed_queue_becomes_free_once`.
 #[test]
 fn a_queue_closed_as_its_last_task_ends_is_over() {
-    // Tickets are jobs of this.
+    // The executor sends its jobs, which are tickets, to the second thread of `at_once`.
     let (tickets, inbox) = mpsc::channel::<Job>();
     let execute = move |ticket| {
         tickets.send(ticket).unwrap();
@@ -114,7 +115,7 @@ fn a_queue_closed_as_its_last_task_ends_is_over() {
         ((round, queue), ())
     };
     let close = |(round, queue): (usize, Queue)| {
-        // At different moments before and after the end of the task.
+        // The length of the spin varies, so that the close comes before, during or after the task.
         (0..round % 256).for_each(|_| hint::spin_loop());
         drop(queue);
     };
@@ -125,8 +126,8 @@ fn a_queue_closed_as_its_last_task_ends_is_over() {
     assert_eq!(fair.queue("q").build().unwrap().slot(), 1, "slots are used again");
 }
 
-/// B3: two that disposed of a queue at the same time removed it twice.
-/// `one_of_two_closers_closes_the_queue` is the model.
+/// B3: two threads that disposed of a queue at the same time removed it twice. The model is
+/// `one_of_two_closers_closes_the_queue`.
 #[test]
 fn one_of_two_that_close_a_queue_has_closed_it() {
     let fair = over_a_pool(1);
@@ -159,7 +160,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..80)
 }
 
-/// Which queue is next: the first at or after the cursor that has a task, or else the first of all.
+/// Returns the slot that is served next: the first at or after `cursor` with a task, or else the
+/// first slot with a task.
 fn next_in_turn(pending: &BTreeMap<usize, usize>, cursor: usize) -> Option<usize> {
     let mut slots = pending.range(cursor..).chain(pending);
     slots.find(|(_, tasks)| **tasks > 0).map(|(slot, _)| *slot)
@@ -168,9 +170,8 @@ fn next_in_turn(pending: &BTreeMap<usize, usize>, cursor: usize) -> Option<usize
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// B4: removing the last queue divided by zero, removing the first gave a cursor of -1,
-    /// removing any moved the others, and a cursor that went on by one was unfair beside queues
-    /// without tasks. Here slots stay where they are, and the cursor is a slot.
+    /// B4: the cursor was an index into a list of queues. To remove a queue moved the others, gave
+    /// a cursor of -1, or divided by zero. Here a queue keeps its slot, and the cursor is a slot.
     #[test]
     fn queues_have_their_turns_while_others_come_and_go(steps in steps()) {
         let stepper = Stepper::new(1, 1);
@@ -206,7 +207,7 @@ proptest! {
     }
 }
 
-/// B4: the number of queues left was a divisor.
+/// B4: the cursor was taken modulo the number of queues left, which was zero after the last queue.
 #[test]
 fn a_priority_whose_last_queue_has_gone_holds_up_nobody() {
     let stepper = Stepper::new(1, 1);
@@ -219,7 +220,7 @@ fn a_priority_whose_last_queue_has_gone_holds_up_nobody() {
     stepper.run_until_idle();
     handle.join().unwrap();
     drop(last);
-    // More than it takes until it is the turn of the lower ones.
+    // A lower priority has its turn at every 64th pick, so 500 tasks reach it several times.
     let handles: Vec<_> = (0..500).map(|number| fair.spawn(move || number)).collect();
     stepper.run_until_idle();
     assert!(handles.iter().all(|it| it.is_finished()), "somebody serves the others");
@@ -227,8 +228,8 @@ fn a_priority_whose_last_queue_has_gone_holds_up_nobody() {
     assert_eq!(panics.load(SeqCst), 0);
 }
 
-/// B5: what had run inline stayed queued, and its turn went by with nothing done. A quantum of zero
-/// makes each task a turn, and brought the defect back.
+/// B5: the job of a task that had run inline stayed queued, and used up a turn of its queue. A
+/// quantum of zero, where each task is a turn, brought this defect back.
 #[test]
 fn a_tombstone_takes_no_turn() {
     for quantum in [Duration::from_micros(100), Duration::ZERO] {
@@ -243,7 +244,7 @@ fn a_tombstone_takes_no_turn() {
                 handles.push(queue.spawn(move || log.lock().unwrap().push(name)));
             }
         }
-        // The first three of one queue.
+        // Cancels the first three tasks of queue `a`.
         for handle in handles.iter().step_by(2).take(3) {
             assert_eq!(handle.cancel(), Cancel::Dequeued);
         }
@@ -263,7 +264,7 @@ fn each_closure_has_its_own_item() {
     assert!(handles.into_iter().map(|it| it.join().unwrap()).eq(0..100));
 }
 
-/// A queue of work with one place, which is taken until the sender goes.
+/// Returns a work queue that runs one input at a time, and is occupied until the sender is dropped.
 fn occupied() -> (WorkQueue<u32, u32>, mpsc::Sender<()>) {
     let (end, ended) = mpsc::channel::<()>();
     let ended = Mutex::new(ended);
@@ -281,10 +282,10 @@ fn occupied() -> (WorkQueue<u32, u32>, mpsc::Sender<()>) {
     (work, end)
 }
 
-/// B12: the caller's token was looked at before the item was queued, and then no more.
+/// B12: the caller's token was checked before the item was queued, and never again.
 #[test]
 fn an_item_is_cancelled_by_its_own_token() {
-    // While it waits.
+    // Its token cancels an item that is queued.
     let (work, end) = occupied();
     let token = CancelToken::new();
     let (cancelled, other) = (work.push_with(1, &token), work.push(2));
@@ -292,7 +293,7 @@ fn an_item_is_cancelled_by_its_own_token() {
     assert!(cancelled.join().unwrap_err().is_cancelled());
     drop(end);
     assert_eq!(other.join().unwrap(), 2);
-    // While it runs: by its own token, and by the queue's.
+    // An item that runs is cancelled by its own token, and by its queue.
     for by_queue in [false, true] {
         let (started, inbox) = mpsc::channel();
         let pool = ThreadPool::new(1).unwrap();
@@ -316,7 +317,8 @@ fn an_item_is_cancelled_by_its_own_token() {
     }
 }
 
-/// B13: an item that was cancelled while it waited was told so when a worker came to it.
+/// B13: the handle of an item cancelled in the queue reported this only when a worker took the
+/// item.
 #[test]
 fn a_cancelled_item_is_told_at_once() {
     let (work, end) = occupied();
@@ -324,13 +326,13 @@ fn a_cancelled_item_is_told_at_once() {
     let (by_token, by_handle) = (work.push_with(1, &token), work.push(2));
     token.cancel();
     assert_eq!(by_handle.cancel(), Cancel::Dequeued);
-    // The place is still taken.
+    // The first item still runs, so no worker has taken the cancelled ones.
     assert!(by_token.join().unwrap_err().is_cancelled());
     assert!(by_handle.join().unwrap_err().is_cancelled());
     drop(end);
 }
 
-/// B14: what one got after the end depended on the moment, and ending twice was an error.
+/// B14: after a shutdown, the result of `push` depended on timing, and a second shutdown failed.
 #[test]
 fn after_the_end_there_is_one_answer() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -340,7 +342,7 @@ fn after_the_end_there_is_one_answer() {
             assert!(work.push(1).join().unwrap_err().is_cancelled());
         };
         work.queue().close();
-        // With an item that runs, without one, and when it has ended twice.
+        // Checked while an item runs, and after each of two shutdowns.
         is_closed();
         drop(end);
         for _ in 0..2 {
@@ -350,7 +352,7 @@ fn after_the_end_there_is_one_answer() {
     }
 }
 
-/// B15: a thread that awaited an item went on inside the worker, and held its place.
+/// B15: the code after an `await` of an item ran inside the worker, and so occupied it.
 #[test]
 fn who_awaits_an_item_goes_on_outside_its_place() {
     let fair = over_a_pool(2);
@@ -358,7 +360,7 @@ fn who_awaits_an_item_goes_on_outside_its_place() {
     let (go, goes_on) = mpsc::channel();
     let mut item = limited.spawn(move || goes_on.recv().map(|()| 7).unwrap());
     let (same, (end, ended)) = (limited.clone(), mpsc::channel::<u32>());
-    // The item ends once it is waited for.
+    // The item ends only after the future below has been polled once.
     let mut poll = move |context: &mut Context<'_>| {
         let polled = Pin::new(&mut item).poll(context);
         if polled.is_pending() {
@@ -366,7 +368,7 @@ fn who_awaits_an_item_goes_on_outside_its_place() {
         }
         polled
     };
-    // Goes on as a task of its own queue, and blocks there until another item of the limited queue
+    // This future continues in the default queue, and blocks there until another item of `limited`
     // has run.
     let waiting = fair.spawn_future(async move {
         let seven = poll_fn(&mut poll).await.unwrap();
@@ -376,7 +378,8 @@ fn who_awaits_an_item_goes_on_outside_its_place() {
     assert_eq!(waiting.join().unwrap(), 8);
 }
 
-/// B16: an item that pushed into its own queue and waited for it, waited for its own place.
+/// B16: an item pushed another into its own queue and waited for it, but itself occupied the
+/// queue's only worker.
 #[test]
 fn an_item_may_wait_for_one_of_its_own_queue() {
     let fair = over_a_pool(1);
@@ -392,7 +395,7 @@ fn an_item_may_wait_for_one_of_its_own_queue() {
     assert_eq!(limited.spawn(move || nested(&same, 10)).join().unwrap(), 10);
 }
 
-/// B17: with no workers at all, the end never came.
+/// B17: a queue with zero workers was accepted, and its shutdown never returned.
 #[test]
 fn no_place_at_all_is_an_error() {
     let none = WorkQueue::over(ThreadPool::new(1).unwrap(), 0, |(): (), _: &CancelToken| ());
@@ -406,7 +409,7 @@ fn no_place_at_all_is_an_error() {
     assert_eq!(fair.queue("q").capacity(0).build().unwrap_err(), QueueError::Capacity);
 }
 
-/// A wait from inside would be for itself.
+/// A task that waits for its own queue or scheduler would wait for itself.
 #[test]
 fn waiting_from_inside_is_an_error() {
     let fair = over_a_pool(1);
@@ -420,7 +423,7 @@ fn waiting_from_inside_is_an_error() {
     assert!(!task::is_cancelled());
 }
 
-/// An executor that has ended takes no tickets: what it is given is handed back, what waits is
+/// Once the executor has ended, a new task is refused and handed back, and a queued task is
 /// cancelled.
 #[test]
 fn an_executor_that_has_ended_strands_nothing() {
@@ -436,7 +439,8 @@ fn an_executor_that_has_ended_strands_nothing() {
     assert_eq!(paused.metrics().pending, 0);
 }
 
-/// There is a ticket under way when the executor ends: what was accepted runs.
+/// A ticket is queued or runs when the executor is shut down. With `Drain` all accepted tasks run;
+/// with `Cancel` the queued ones are cancelled.
 #[test]
 fn an_executor_that_drains_runs_what_was_accepted() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {

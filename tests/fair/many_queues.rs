@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Of the ready set: slots in a group, and groups in a word.
+/// The ready set (`src/fair/policy/ready.rs`) has one bit for each slot, in groups of 64 slots.
 const GROUP: usize = 64;
+/// The number of slots whose groups share one word of the summary: 64 groups.
 const WORD: usize = 64 * GROUP;
 
-/// So many queues, and which of them ran, one task after the other.
+/// A round-robin scheduler with `count` queues, and a log of the queues whose tasks ran.
 struct Board {
     stepper: Stepper,
     queues: Vec<Queue>,
@@ -54,14 +55,16 @@ fn queues_of_several_groups_are_served_in_turn() {
     assert_eq!(board.run(), rounds.collect::<Vec<_>>());
 }
 
-/// Who takes the last of a group out says so in the right word, and not in that of another group.
+/// A thread that removes the last ready slot of a group must clear the bit of that group, and no
+/// other, in the summary.
 #[test]
 fn a_group_that_empties_hides_no_other() {
     let count = WORD + 3 * GROUP;
     let board = Board::new(count);
     (0..count).for_each(|index| board.spawn(index));
     assert_eq!(board.run(), (0..count).collect::<Vec<_>>());
-    // The turn is at the beginning again; these stay ready meanwhile.
+    // The next turn is the first queue's. The queue `index`, with three tasks, stays ready
+    // throughout.
     for index in [WORD + 2, WORD + GROUP + 2, count - 1] {
         // The second group empties while the first has members, and the other way about.
         let spawned = [5, 5, GROUP + 5, 2 * GROUP + 5, 2 * GROUP + 5, index, index, index];
@@ -72,7 +75,7 @@ fn a_group_that_empties_hides_no_other() {
     }
 }
 
-/// Asks everything that a policy may ask, when these slots are ready and no others.
+/// A policy that checks every query of `Ready` when just the slots in `ready` are ready.
 struct Asks {
     ready: Vec<usize>,
     asked: Arc<AtomicUsize>,
@@ -136,7 +139,7 @@ fn weights_hold_in_every_group() {
     stepper.run_until_idle();
 }
 
-/// What the last one in its slot has taken is nothing to it.
+/// A new queue is not charged for the service of the previous queue in its slot.
 #[test]
 fn a_new_queue_in_a_used_slot_starts_like_the_others() {
     let stepper = Stepper::new(1, 1);

@@ -1,7 +1,7 @@
-//! Promises in combination: queues with blocking sections, changed parallelism, joins, pauses, lost
-//! handles and ended executors.
+//! Tests of promises in combination: queues with blocking sections, changed parallelism, joins,
+//! pauses, lost handles and ended executors. `tests/README.md` says what a recorded defect is.
 //!
-//! Waits end after a minute, so that a hang fails.
+//! Each wait ends after a minute, so that a test fails in place of hanging.
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::{MINUTE, done, ended};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A task of `first` waits, in a blocking section, for one of `second` that was spawned after it.
+/// Has a task of `first` wait, in a blocking section, for a later task of `second`.
 fn one_waits_for_the_other(first: &Queue, second: &Queue) {
     let (sender, inbox) = mpsc::channel();
     let waits = first.spawn(move || pool::blocking(|| inbox.recv_timeout(MINUTE)));
@@ -30,7 +30,7 @@ fn small_pool() -> ThreadPool {
     ThreadPool::builder().num_threads(1).max_threads(4).build().unwrap()
 }
 
-/// Recorded defect P1.
+/// P1: a thread that blocked in `blocking` kept its ticket, so no thread served the queues.
 #[test]
 fn tasks_that_block_let_other_queues_go_on() {
     let fair = FairScheduler::over(small_pool());
@@ -39,7 +39,7 @@ fn tasks_that_block_let_other_queues_go_on() {
     one_waits_for_the_other(&queues[0], &queues[0]);
 }
 
-/// Recorded defect P1.
+/// Recorded defect P1, in a scheduler over a queue of another scheduler.
 #[test]
 fn tasks_that_block_in_an_inner_scheduler_let_others_go_on() {
     let outer = FairScheduler::over(small_pool());
@@ -64,7 +64,7 @@ impl Executor for Around {
     }
 }
 
-/// Recorded defect P1.
+/// Recorded defect P1, over a user's executors.
 #[test]
 fn tasks_that_block_let_others_go_on_over_foreign_executors() {
     let around = FairScheduler::over(Around(small_pool()));
@@ -78,7 +78,7 @@ fn tasks_that_block_let_others_go_on_over_foreign_executors() {
     }
 }
 
-/// What blocks still counts against the limit of its queue.
+/// A task in `blocking` still counts against the limit of its queue.
 #[test]
 fn a_task_that_blocks_keeps_its_place_in_its_queue() {
     let fair = FairScheduler::over(small_pool());
@@ -95,7 +95,7 @@ fn a_task_that_blocks_keeps_its_place_in_its_queue() {
     done(second);
 }
 
-/// A task that ends when it is told to, and has begun when this returns.
+/// Spawns a task, and waits until it has begun. The task ends when the sender sends or is dropped.
 fn begun(queue: &Queue) -> (JoinHandle<()>, Sender<()>) {
     let ((sender, inbox), (begins, has_begun)) = (mpsc::channel::<()>(), mpsc::channel());
     let task = queue.spawn(move || {
@@ -106,7 +106,7 @@ fn begun(queue: &Queue) -> (JoinHandle<()>, Sender<()>) {
     (task, sender)
 }
 
-/// While a task runs that does not end, and another is queued, `grow` makes room.
+/// Checks that a queued task begins after `grow`, while another task occupies the only thread.
 fn room_is_noticed(queue: &Queue, grow: impl FnOnce()) {
     let (running, end) = begun(queue);
     let queued = queue.spawn(|| 7);
@@ -116,7 +116,7 @@ fn room_is_noticed(queue: &Queue, grow: impl FnOnce()) {
     done(running);
 }
 
-/// Recorded defect P2.
+/// P2: a busy scheduler did not notice that its executor had gained threads.
 #[test]
 fn a_scheduler_notices_that_its_pool_has_grown() {
     let pool = ThreadPool::new(1).unwrap();
@@ -124,7 +124,7 @@ fn a_scheduler_notices_that_its_pool_has_grown() {
     room_is_noticed(fair.default_queue(), || pool.resize(2).unwrap());
 }
 
-/// Recorded defect P2.
+/// Recorded defect P2, where the executor is a queue whose limit is raised.
 #[test]
 fn an_inner_scheduler_notices_that_its_queue_may_run_more() {
     let pool = ThreadPool::new(2).unwrap();
@@ -136,8 +136,8 @@ fn an_inner_scheduler_notices_that_its_queue_may_run_more() {
     room_is_noticed(inner.default_queue(), || pool.resize(2).unwrap());
 }
 
-/// An executor that does not say that it enforces its parallelism is asked again whenever a lease
-/// ends. Recorded defect P2.
+/// A scheduler asks a foreign executor for its parallelism again whenever a lease ends. Recorded
+/// defect P2.
 #[test]
 fn a_scheduler_notices_that_a_foreign_executor_has_grown() {
     let threads = Arc::new(AtomicUsize::new(1));
@@ -172,7 +172,7 @@ fn a_scheduler_notices_that_a_foreign_executor_has_grown() {
     pair.into_iter().for_each(|it| done(it).expect("they never ran at once"));
 }
 
-/// A pool of one thread, an ordered queue over it, and the lines that have begun.
+/// Returns a pool of one thread, a queue over it with a limit of one, and a log of the tasks run.
 fn ordered() -> (ThreadPool, Queue, Arc<Mutex<Vec<u32>>>) {
     let pool = ThreadPool::new(1).unwrap();
     let fair = FairScheduler::over(pool.clone());
@@ -180,7 +180,7 @@ fn ordered() -> (ThreadPool, Queue, Arc<Mutex<Vec<u32>>>) {
     (pool, queue, Arc::default())
 }
 
-/// Recorded defect P5.
+/// P5: a worker that joined the last task of an ordered queue ran it before the earlier ones.
 #[test]
 fn an_ordered_queue_stays_ordered_when_a_worker_joins() {
     let (pool, queue, lines) = ordered();
@@ -198,7 +198,7 @@ fn an_ordered_queue_stays_ordered_when_a_worker_joins() {
     assert!(lines.lock().unwrap().is_sorted(), "out of order");
 }
 
-/// As above, by a group. Recorded defect P5.
+/// Recorded defect P5, where the worker waits for a group of tasks in place of a handle.
 #[test]
 fn an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
     let (pool, queue, lines) = ordered();
@@ -216,7 +216,7 @@ fn an_ordered_queue_stays_ordered_when_a_worker_waits_for_a_group() {
     assert_eq!(*lines.lock().unwrap(), Vec::from_iter(0..100));
 }
 
-/// Recorded defect P9.
+/// P9: the tasks of a paused queue hung if its last handle was dropped, as no one could resume it.
 #[test]
 fn a_queue_without_handles_is_never_paused() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -227,7 +227,7 @@ fn a_queue_without_handles_is_never_paused() {
     fair.wait_idle().unwrap();
 }
 
-/// Recorded defect P9.
+/// Recorded defect P9, where the executor ends while queues are paused: their tasks are cancelled.
 #[test]
 fn what_an_ended_executor_leaves_in_paused_queues_is_cancelled() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -248,7 +248,7 @@ fn what_an_ended_executor_leaves_in_paused_queues_is_cancelled() {
     }
 }
 
-/// Recorded defect P12.
+/// P12: a task's handle reported the end before the queue with a capacity had room again.
 #[test]
 fn a_place_is_free_when_the_handle_says_that_the_task_is_done() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -260,7 +260,7 @@ fn a_place_is_free_when_the_handle_says_that_the_task_is_done() {
     }
 }
 
-/// Recorded defect P12.
+/// Recorded defect P12, for a task that is cancelled while it is queued.
 #[test]
 fn a_cancelled_task_gives_its_place_back() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -277,7 +277,7 @@ fn a_cancelled_task_gives_its_place_back() {
     assert_eq!((metrics.completed, metrics.tombstones, metrics.pending), (1, 1000, 0));
 }
 
-/// A task that runs where it is waited for gives its place back, too. Recorded defect P12.
+/// Recorded defect P12, for a task that the waiting thread runs inside `join`.
 #[test]
 fn a_joined_task_gives_its_place_back() {
     let pool = ThreadPool::new(1).unwrap();
@@ -292,8 +292,8 @@ fn a_joined_task_gives_its_place_back() {
     assert_eq!((queue.metrics().pending, queue.metrics().submitted), (0, 101));
 }
 
-/// A queue has had a task of a second, and owes for it. From then on it has another weight.
-/// Recorded defect P14.
+/// A queue has had one second of service before its weight changes. Its debt must be converted to
+/// the new weight. Recorded defect P14.
 #[test]
 fn debts_are_converted_when_a_weight_changes() {
     let service = |from, to, of_other| {
@@ -313,14 +313,15 @@ fn debts_are_converted_when_a_weight_changes() {
         let after = [&changed, &other].map(|it| it.metrics().service);
         [after[0] - before[0], after[1] - before[1]].map(|it| it.as_millis())
     };
-    // As though it had always had that weight: the other gets the next second, and the one after is
-    // shared.
+    // As if `changed` had always had its new weight: `other` gets the next second, and both share
+    // the second after that.
     for [changed, other] in [service(1, 1000, 1000), service(1000, 1, 1)] {
         assert!((450..=550).contains(&changed), "{changed} and {other} ms");
     }
 }
 
-/// While a queue had nothing to do, another has got more service than half a turn of virtual time.
+/// While one queue was empty, the other got more service than half the range of virtual time, which
+/// wraps. The empty queue must still be served when it gets tasks.
 #[test]
 fn a_queue_that_returns_after_hours_is_served() {
     let hour = Duration::from_secs(3600);
@@ -338,7 +339,7 @@ fn a_queue_that_returns_after_hours_is_served() {
     }
 }
 
-/// Recorded defect P15.
+/// P15: the metric `submitted`, read while tasks were spawned, could be too large or fall.
 #[test]
 fn submitted_is_never_too_large_and_never_runs_backwards() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -347,7 +348,7 @@ fn submitted_is_never_too_large_and_never_runs_backwards() {
     thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..200_000 {
-                // Counted before it can be: so it is never less than what was accepted.
+                // Raised before the spawn, so it is never below the number of accepted tasks.
                 accepted.fetch_add(1, SeqCst);
                 queue.spawn_detached(|| ()).unwrap();
             }
@@ -365,7 +366,7 @@ fn submitted_is_never_too_large_and_never_runs_backwards() {
     assert_eq!(queue.metrics().submitted, 200_000);
 }
 
-/// Recorded defect P15.
+/// P15: a queue whose own task paused it could begin further tasks of the same lease.
 #[test]
 fn a_pause_lets_no_further_task_begin() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -377,7 +378,7 @@ fn a_pause_lets_no_further_task_begin() {
         let runs = runs.clone();
         queue.spawn_detached(move || _ = runs.fetch_add(1, SeqCst)).unwrap();
     }
-    // Served by the same thread, after whatever that begins of the paused queue.
+    // Waits until the lease that ran the pausing task has ended.
     while queue.metrics().running > 0 || queue.metrics().completed == 0 {
         thread::yield_now();
     }
@@ -387,8 +388,8 @@ fn a_pause_lets_no_further_task_begin() {
     assert_eq!(runs.load(SeqCst), 1000);
 }
 
-/// A job of a scope waits for a task of the queue in whose only place the scope's owner waits for
-/// the job.
+/// The scope's owner has the only lease of the queue, and waits for its jobs. A job that joins a
+/// task of the queue would wait for the owner.
 #[test]
 fn a_scope_in_a_limited_queue_is_told_that_it_would_hang() {
     let pool = ThreadPool::new(2).unwrap();
@@ -416,8 +417,8 @@ fn a_scope_in_a_limited_queue_is_told_that_it_would_hang() {
     fair.wait_idle().unwrap();
 }
 
-/// A future is polled in a place of its queue, and the only place is that of the thread that waits,
-/// or of the owner of a scope that waits for it.
+/// A future is polled under a lease of its queue. The only lease is held by the thread that joins
+/// the future, or by the owner of the scope whose job joins it.
 #[test]
 fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_is_refused() {
     let pool = ThreadPool::new(2).unwrap();
@@ -441,8 +442,8 @@ fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_is_refused() {
     assert_eq!(runs.load(SeqCst), 2, "the futures run later");
 }
 
-/// A group with such a future is no better: whether the future joins the group before the wait or
-/// during it.
+/// A task that has its queue's only lease waits for a group with a future of the queue. The wait is
+/// refused, whether the future joins the group before the wait or during it.
 #[test]
 fn a_wait_for_a_group_whose_future_needs_the_place_of_the_waiter_is_refused() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -478,7 +479,8 @@ fn a_wait_for_a_group_whose_future_needs_the_place_of_the_waiter_is_refused() {
     }
 }
 
-/// A thread that serves above a lowered limit still polls what it has begun, and no more.
+/// The limit falls from two to one while another thread polls a member future. That thread finishes
+/// its poll, but begins no other future; so a second member makes the wait hopeless.
 #[test]
 fn a_wait_for_a_group_goes_on_while_a_thread_above_the_limit_polls() {
     for has_another in [false, true] {
@@ -512,7 +514,7 @@ fn a_wait_for_a_group_goes_on_while_a_thread_above_the_limit_polls() {
     }
 }
 
-/// The queue's own places are free, but all places of the queue below belong to the waiter.
+/// The upper queue has no limit, but the waiting thread has the only lease of the queue below.
 #[test]
 fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_in_the_queue_below_is_refused() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -533,7 +535,8 @@ fn a_wait_for_a_future_that_needs_the_place_of_the_waiter_in_the_queue_below_is_
     upper.wait_idle().unwrap();
 }
 
-/// An executor that gives what it gets to a queue that comes later.
+/// Returns an executor that forwards its jobs to the queue in `later`, which is set after the
+/// scheduler over it is built.
 fn to(later: &Arc<Mutex<Option<Queue>>>) -> impl Executor + use<> {
     let later = later.clone();
     from_fn(NonZeroUsize::MIN, move |job| {
@@ -551,7 +554,7 @@ fn a_scheduler_over_its_own_queue_refuses_tasks() {
     assert_eq!((refused.reason, (refused.item)()), (Reason::WouldDeadlock, 7));
     fair.wait_idle().unwrap();
     own.lock().unwrap().take();
-    // One that is over a queue of another, which is over a queue of the first.
+    // A cycle of two: `second` is over a queue of `first`, which is over a queue of `second`.
     let first = FairScheduler::over(to(&own));
     let second = FairScheduler::over(first.queue("a").build().unwrap());
     *own.lock().unwrap() = Some(second.queue("b").build().unwrap());
@@ -562,8 +565,8 @@ fn a_scheduler_over_its_own_queue_refuses_tasks() {
     own.lock().unwrap().take();
 }
 
-/// Tasks of a scheduler over a queue wait, in blocking sections, for others that come before or
-/// after the queue is closed.
+/// A task of a scheduler over a queue waits, in `blocking`, for a second task. The second task is
+/// spawned before or after the queue is closed.
 #[test]
 fn a_thread_that_blocks_is_replaced_over_a_closed_queue() {
     for comes_late in [false, true] {

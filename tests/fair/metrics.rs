@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// Keeps the published metrics: of each name its kind and help, of each sample its value.
+/// A recorder that keeps the kind and help of each published metric, and the value of each sample.
 #[derive(Default)]
 struct Kept {
     families: Mutex<BTreeMap<String, (&'static str, String)>>,
@@ -32,7 +32,7 @@ impl Kept {
         self.samples.lock().unwrap().entry((key.name().to_owned(), labels)).or_default().clone()
     }
 
-    /// Returns the samples as the text form has them.
+    /// Returns each sample's value by name and labels, as `prometheus::read` finds them in a page.
     fn samples(&self) -> BTreeMap<(String, String), f64> {
         let families = self.families.lock().unwrap();
         let value = |name: &str, bits: u64| match families[name].0 {
@@ -73,7 +73,7 @@ impl Recorder for Kept {
 #[test]
 fn the_facade_gets_the_numbers_names_and_help_of_the_text() {
     let pool = ThreadPool::new(2).unwrap();
-    // Inline, so that nothing moves between the text and the facade.
+    // Over `Inline`, no metric changes between the page and the call of the facade.
     let fair = FairScheduler::builder(Inline).measure_waits(true).build();
     let gold = fair.queue("gold").weight(3).capacity(2).build().unwrap();
     let kept = Kept::default();
@@ -102,7 +102,7 @@ fn the_facade_gets_the_numbers_names_and_help_of_the_text() {
         for (name, (kind, help)) in &*families {
             assert!(page.contains(&format!("# HELP {name} {help}\n")), "{name}: {help}");
             let is_same = page.contains(&format!("# TYPE {name} {kind}\n"));
-            // The facade has no counter of fractions, and no summary.
+            // The facade's counters are integers and it has no summary, so times are gauges there.
             assert!(is_same || name.contains("_seconds"), "{name} is a {kind}");
         }
     }

@@ -16,7 +16,8 @@ queues_over! {
     thread_pool: ThreadPool::new(3).unwrap();
 }
 
-/// The submitter runs the job itself. So a task that waits for another thread must not come here.
+/// `Inline` runs each job on the submitting thread. So the suite's tests in which a task waits for
+/// another thread are left out.
 #[test]
 fn promises_hold_over_inline() {
     let make = || Box::new(|| Box::new(Inline) as Box<dyn filch::Executor>);
@@ -29,7 +30,8 @@ fn promises_hold_over_inline() {
     suite::shutting_down_drains_or_cancels(fair(), make());
 }
 
-/// A ticket submits itself again. An executor that runs it at once must not recurse for each.
+/// After each quantum a ticket submits its successor. `Inline` would run it inside the submission,
+/// and 200,000 nested tickets would overflow the stack.
 #[test]
 fn a_ticket_that_runs_at_once_does_not_nest() {
     let fair = FairScheduler::builder(Inline).quantum(Duration::ZERO).build();
@@ -48,8 +50,8 @@ fn promises_hold_over_a_thread_per_ticket() {
     suite::a_cancelled_queue_leaves_no_handle_dangling(fair(), make());
 }
 
-/// Thread 1 takes the only place of `narrow` by waiting for a task of it; thread 2 waits for that
-/// place. Then thread 1 waits for the task that thread 2 must run there: no third thread can come.
+/// Thread 1 has the only lease of `narrow`, because it runs a task that it joins. Thread 2 waits
+/// for that lease. Then thread 1 waits for the task that only thread 2 can run under it.
 #[test]
 fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
     for _ in 0..10 {
@@ -69,7 +71,7 @@ fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
             let task = narrow.spawn(move || {
                 entered.0.send(()).unwrap();
                 about.1.recv().unwrap();
-                // Until the other one sleeps, mostly. If it does not yet, it finds the place.
+                // Thread 2 usually sleeps by then. If it does not, it finds the lease free.
                 sleep(Duration::from_millis(5));
             });
             task.join().unwrap();

@@ -1,6 +1,5 @@
-//! The user's parts of a scheduler may panic: policy, clock, executor, context, destructors. A
-//! panic costs at most one lease or ticket, the panic handler gets the payload, and nothing stays
-//! counted.
+//! Tests that a scheduler survives panics of the user's parts: policy, clock, executor, context,
+//! destructors. A panic costs at most one lease or ticket, and leaves no counter wrong.
 
 use crate::common::alone::alone;
 use crate::common::bomb::Bomb;
@@ -17,7 +16,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Panics at some calls of a name: from the first of them, a given number of times.
+/// Panics in `panics` calls with the name `name`, after `calls_before` calls with that name.
 #[derive(Clone)]
 struct Fuse(Arc<Mutex<Lit>>);
 
@@ -51,7 +50,7 @@ impl Fuse {
     }
 }
 
-/// A policy, a clock and an executor that panic when it says so.
+/// A policy, a clock or an executor that panics when its fuse does.
 struct Fused<T>(Fuse, T);
 
 impl Policy for Fused<()> {
@@ -109,7 +108,8 @@ impl Executor for Fused<ThreadPool> {
     }
 }
 
-/// A scheduler on which everything panics that the fuse says, and what the panic handler gets.
+/// Returns a scheduler whose policy, clock and executor use `fuse`, and a receiver that gets one
+/// message for each call of the panic handler.
 fn scheduler(fuse: &Fuse, threads: usize) -> (FairScheduler, Receiver<()>) {
     let ((panics, inbox), same) = (mpsc::channel(), fuse.clone());
     let pool = ThreadPool::new(threads).unwrap();
@@ -126,7 +126,7 @@ fn scheduler(fuse: &Fuse, threads: usize) -> (FairScheduler, Receiver<()>) {
     (fair, inbox)
 }
 
-/// Waits until nothing is pending, and for a minute at most.
+/// Calls `wait_idle` of the scheduler, and panics if it takes longer than a minute.
 fn wait_idle(fair: &FairScheduler) {
     let ((done, inbox), fair) = (mpsc::channel(), fair.clone());
     std::thread::spawn(move || {
@@ -157,7 +157,7 @@ fn nothing_is_lost(name: &'static str, calls_before: usize, panics: usize) {
     assert_eq!(runs.load(SeqCst), accepted, "{name}: accepted and run, or refused");
     assert!(accepted >= 40 - panics, "{name}: {accepted} of 40 accepted");
     for _ in 0..panics {
-        // A ticket may submit itself again after the last task.
+        // The panic may come after the last task, when the ticket submits its successor.
         let told = inbox.recv_timeout(MINUTE);
         assert!(told.is_ok(), "{name}: the handler gets each payload");
     }
@@ -165,18 +165,18 @@ fn nothing_is_lost(name: &'static str, calls_before: usize, panics: usize) {
     assert!(inbox.try_recv().is_err(), "{name}: the handler gets each payload once");
     for queue in &queues {
         let begin = Instant::now();
-        // The last lease ends after its tasks.
+        // A lease ends only after its tasks have ended, so this may take a moment.
         while queue.metrics().running > 0 {
             assert!(begin.elapsed() < MINUTE, "{name}: a lease stays counted");
             std::thread::yield_now();
         }
     }
-    // And it goes on.
+    // The queue still runs tasks.
     assert_eq!(done(queues[0].spawn(|| 7)), 7);
     wait_idle(&fair);
 }
 
-/// Recorded defect P6.
+/// P6: a policy that panicked once in `pick` or `begins` stopped the scheduler for good.
 #[test]
 fn a_policy_that_panics_costs_its_advice() {
     for name in ["pick", "arrives", "changed", "begins", "served", "opened", "reweighted"] {
@@ -186,7 +186,7 @@ fn a_policy_that_panics_costs_its_advice() {
     nothing_is_lost("pick", 0, 10);
 }
 
-/// Recorded defect P6.
+/// P6: a clock that panicked once stopped a scheduler with one thread for good.
 #[test]
 fn a_clock_that_panics_stands_still() {
     for calls_before in 0..12 {
@@ -195,7 +195,7 @@ fn a_clock_that_panics_stands_still() {
     nothing_is_lost("now", 3, 10);
 }
 
-/// Recorded defect P7.
+/// P7: an executor that panicked in `execute` left a task counted for ever, and `wait_idle` hung.
 #[test]
 fn an_executor_that_panics_costs_a_ticket() {
     for name in ["execute", "having executed", "execute_last", "having executed last"] {
@@ -207,8 +207,8 @@ fn an_executor_that_panics_costs_a_ticket() {
     }
 }
 
-/// As a spawn does. The guard that keeps the caller's frame ends the process instead, although the
-/// task was not made yet.
+/// If `capture` of the context panics in `install`, the caller gets the panic, as with `spawn`.
+/// Once, the guard that protects the caller's frame aborted the process.
 #[test]
 fn an_install_whose_context_panics_is_left() {
     alone(|| {
@@ -220,7 +220,8 @@ fn an_install_whose_context_panics_is_left() {
     });
 }
 
-/// The last handle goes at the end of the lease. A panic there takes the lease with it.
+/// The queue's last handle, kept by `with_current`, is dropped at the end of the lease. The
+/// context's destructor panics there; the lease must still be given back.
 #[test]
 fn a_handle_that_panics_as_it_goes_with_the_lease_leaves_the_scheduler_whole() {
     in_a_minute(|| {
@@ -247,7 +248,7 @@ fn a_handle_that_panics_as_it_goes_with_the_lease_leaves_the_scheduler_whole() {
     });
 }
 
-/// "Continues the panic of the first closure": not that of what the second has captured.
+/// `join` continues the panic of the first closure, not the panic of a destructor of the second.
 #[test]
 fn a_join_continues_the_first_panic_though_a_destructor_panics() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -259,7 +260,7 @@ fn a_join_continues_the_first_panic_though_a_destructor_panics() {
     assert_eq!(panic, "first");
 }
 
-/// A listener of the queue's token panics. The running task ends when it learns of the cancellation.
+/// A listener of the queue's token panics. The running task must still see that it is cancelled.
 #[test]
 fn a_queue_is_cancelled_and_shut_down_though_a_listener_panics() {
     let (panics, panicked) = mpsc::channel();
@@ -295,8 +296,8 @@ fn a_queue_is_cancelled_and_shut_down_though_a_listener_panics() {
     }
 }
 
-/// A detached task that a thread runs while it waits for a group: its result panics as it goes.
-/// The group gets the panic, and the lease that the thread took for it ends.
+/// A thread runs a detached task inside `group.wait`, and the destructor of the task's result
+/// panics. The group reports the panic, and the lease for that task ends.
 #[test]
 fn a_result_that_panics_in_a_wait_for_a_group_leaves_the_queue_whole() {
     in_a_minute(|| {
@@ -315,7 +316,8 @@ fn a_result_that_panics_in_a_wait_for_a_group_leaves_the_queue_whole() {
     });
 }
 
-/// The same for a task that has expired, and is dropped by the thread that waits for it.
+/// A thread that joins an expired task drops it, and its destructor panics. The lease for that task
+/// must still end.
 #[test]
 fn an_expired_task_that_panics_as_it_goes_leaves_the_queue_whole() {
     in_a_minute(|| {
@@ -334,7 +336,7 @@ fn an_expired_task_that_panics_as_it_goes_leaves_the_queue_whole() {
     });
 }
 
-/// A context whose snapshot panics when it is dropped, if that is armed.
+/// A context whose snapshot panics when it is dropped while the flag is set.
 struct Armed(&'static AtomicBool);
 
 #[derive(Clone)]
@@ -359,7 +361,8 @@ impl ContextFlow for Armed {
     }
 }
 
-/// The queue is closed, so the snapshot is dropped while the caller waits.
+/// A closed queue refuses the join, and drops the snapshot in the caller. A panic there must not
+/// abort the process.
 #[test]
 fn a_refused_install_whose_snapshot_panics_is_left() {
     static ARMED: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! The default policy alone, call by call, in a case that no program on threads reaches.
+//! Tests the default policy alone, with calls in an order that threads hardly ever produce.
 
 use crate::common::simulated::ms;
 use filch::fair::{Pick, Policy, Ready, Service, WeightedFair};
@@ -6,7 +6,8 @@ use filch::sim::Stepper;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// Makes a program of calls of another policy when both queues are ready.
+/// A policy that, once both queues are ready, makes the calls of the test to a `WeightedFair` of
+/// its own. It counts how often that policy picks the new queue in a row.
 struct Stale(Arc<AtomicUsize>);
 
 impl Policy for Stale {
@@ -19,8 +20,8 @@ impl Policy for Stale {
             [a, b].into_iter().for_each(|slot| policy.opened(slot));
             policy.served(Pick::of(a), lasts(1_000, 1), ready);
             policy.served(Pick::of(b), lasts(1_500, 1), ready);
-            // A ticket has picked the first queue, and is slow. Meanwhile there is another queue in
-            // the slot.
+            // A slow ticket has picked queue `a`, and reports only after a new queue has opened in
+            // the slot of `a`.
             let stale = policy.pick(ready).unwrap();
             let other = policy.pick(ready).unwrap();
             assert_eq!((stale.slot(), other.slot()), (a, b));
@@ -41,7 +42,8 @@ impl Policy for Stale {
     }
 }
 
-/// The charge that a slow ticket gives back is not that of the queue which is in the slot by then.
+/// A slow ticket takes back the charge of its pick after the queue has gone. The new queue in the
+/// slot must not be credited with it.
 #[test]
 fn a_new_queue_gets_no_credit_from_the_one_before_in_its_slot() {
     let (stepper, picks) = (Stepper::new(1, 1), Arc::new(AtomicUsize::new(0)));

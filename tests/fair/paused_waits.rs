@@ -1,5 +1,5 @@
-//! Threads and futures that wait until a paused queue is idle. A cancelled task has ended, although
-//! no thread comes to its job.
+//! Tests of threads and futures that wait until a paused queue is idle. A cancelled task does not
+//! keep the queue busy, although no server takes its job.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::{Inline, spawn_future};
@@ -15,7 +15,7 @@ fn over_a_pool() -> FairScheduler {
     FairScheduler::over(ThreadPool::new(1).unwrap())
 }
 
-/// Paused queues: without a limit, with a capacity, limited, urgent, heavy.
+/// Returns six paused queues: one with default settings, and five with one setting changed each.
 fn paused(fair: &FairScheduler) -> [Queue; 6] {
     let settings: [fn(QueueBuilder<'_>) -> QueueBuilder<'_>; 6] = [
         |it| it,
@@ -28,8 +28,7 @@ fn paused(fair: &FairScheduler) -> [Queue; 6] {
     settings.map(|set| set(fair.queue("q").paused()).build().unwrap())
 }
 
-/// Spawns every sort of task that can be cancelled. The token cancels some, a handle each of the
-/// others.
+/// Spawns six tasks, of each kind that can be cancelled. Three are spawned with `token`.
 fn tasks(queue: &Queue, token: &CancelToken) -> Vec<JoinHandle<()>> {
     let (group, later) = (TaskGroup::new(), Instant::now() + 60 * MINUTE);
     let never = || panic!("a cancelled task runs");
@@ -43,7 +42,7 @@ fn tasks(queue: &Queue, token: &CancelToken) -> Vec<JoinHandle<()>> {
     ]
 }
 
-/// Waits in each way, all at the same time.
+/// Waits for the queue and the scheduler with `wait_idle` and `drained`, all at the same time.
 fn wait_in_each_way(fair: &FairScheduler, queue: &Queue) {
     let futures = [
         spawn_future(Inline, queue.drained()),
@@ -70,7 +69,7 @@ fn a_paused_queue_is_idle_when_its_tasks_are_cancelled() {
                         scope.spawn(|| wait_in_each_way(&fair, queue));
                         thread::sleep(Duration::from_millis(20));
                     }
-                    // From the back, so that most jobs lie behind one of a task that has not ended.
+                    // In reverse, so that most tombstones lie behind the job of a live task.
                     tasks.iter().rev().for_each(|it| _ = it.cancel());
                     token.cancel();
                     wait_in_each_way(&fair, queue);
@@ -87,7 +86,7 @@ fn a_paused_queue_is_idle_when_its_tasks_are_cancelled() {
     }
 }
 
-/// Nothing but the cancellation tells the thread that waits.
+/// After the wait has begun, only the cancellation of the task can wake it.
 #[test]
 fn a_wait_that_has_begun_hears_of_a_cancellation() {
     for turn in 0..6 {
@@ -103,7 +102,8 @@ fn a_wait_that_has_begun_hears_of_a_cancellation() {
     }
 }
 
-/// The job of a task that has not ended keeps its place in front of those behind it.
+/// A waiting thread sweeps tombstones out of a paused queue. A job of a live task that the sweep
+/// takes out goes back in front of the later jobs.
 #[test]
 fn a_sweep_keeps_the_order() {
     for turn in [2, 0] {
@@ -132,7 +132,8 @@ fn a_sweep_keeps_the_order() {
     }
 }
 
-/// The queue is at its limit, and is paused while its only place is taken.
+/// The queue is paused while its only lease is in use. A sweep can begin only after that lease
+/// ends.
 #[test]
 fn a_sweep_follows_the_last_lease_and_the_pause() {
     for is_paused_first in [false, true] {
@@ -161,7 +162,8 @@ fn a_sweep_follows_the_last_lease_and_the_pause() {
     }
 }
 
-/// No thread comes to the queue before it is paused, because another queue has the only thread.
+/// The queue is paused before any server takes its cancelled task, because a task of another queue
+/// occupies the only thread. The pause must end the wait.
 #[test]
 fn a_wait_that_has_begun_hears_of_a_pause() {
     in_a_minute(|| {
@@ -183,7 +185,7 @@ fn a_wait_that_has_begun_hears_of_a_pause() {
     });
 }
 
-/// A clock that runs a job once.
+/// A clock whose `now` runs the job in it, once.
 struct Hook(Arc<Mutex<Option<Job>>>);
 
 impl Clock for Hook {
@@ -194,7 +196,8 @@ impl Clock for Hook {
     }
 }
 
-/// The clock is read when the task is counted and its job is not in the queue yet.
+/// `spawn` reads the clock after it has counted the task, and before it queues the job. In between,
+/// the clock's hook starts a wait and cancels the task.
 #[test]
 fn a_wait_ends_for_a_task_cancelled_before_its_job_is_queued() {
     let (place, token) = (Arc::new(Mutex::new(None)), CancelToken::new());
@@ -212,7 +215,8 @@ fn a_wait_ends_for_a_task_cancelled_before_its_job_is_queued() {
     assert!(waits.recv_timeout(MINUTE).unwrap().is_finished(), "no thread comes to the job");
 }
 
-/// Beyond some thousand tombstones, tasks with a capacity stay in the count.
+/// In a queue with a capacity, tombstones beyond the first 4096 stay counted as pending. A wait
+/// must sweep them out.
 #[test]
 fn a_paused_queue_full_of_tombstones_is_idle() {
     for is_waited_for in [false, true] {
@@ -233,14 +237,14 @@ fn a_paused_queue_full_of_tombstones_is_idle() {
     }
 }
 
-/// A queue ends, or loses its last handle, while a sweep has taken the job of a task that has not
-/// ended.
+/// A queue is cancelled, or loses its last handle, after a sweep has taken out the job of a live
+/// task.
 #[test]
 fn a_job_that_a_sweep_has_met_is_not_lost() {
     let pool = ThreadPool::new(1).unwrap();
     let fair = FairScheduler::over(pool.clone());
     for turn in 0..6 {
-        // Else a ticket may still look for work, and drop a task of the cancelled queue.
+        // A ticket that still searched could drop a task of the cancelled queue first.
         pool.wait_idle().unwrap();
         let (queue, others) = (paused(&fair)[turn].clone(), CancelToken::new());
         let tasks = tasks(&queue, &others);

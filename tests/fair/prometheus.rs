@@ -6,7 +6,7 @@ use filch::trace::prometheus;
 use filch::{Executor, ThreadPool};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A sample: its name, what stands between its braces, and its value.
+/// A sample: its name, the text between its braces, and its value.
 pub(crate) type Sample<'a> = (&'a str, &'a str, f64);
 
 /// Reads a page, and checks its form: each family is declared once, in one block, before its

@@ -1,9 +1,9 @@
 //! Random programs that combine promises, over the executors of the crate;
 //! `tests/programs/meetings/mod.rs` describes them.
 //!
-//! `promises_hold_where_they_meet` always runs the same programs, so that a failing one can be made
-//! smaller. `soak` tries others: `FILCH_SOAK_SECONDS=600 cargo test --release --test fair
-//! random_meetings::soak` does so for ten minutes.
+//! `promises_hold_where_they_meet` always runs the same programs, so that a failing program can be
+//! reduced. `soak` runs other programs, here for ten minutes: `FILCH_SOAK_SECONDS=600 cargo test
+//! --release --test fair random_meetings::soak`.
 
 #[path = "../programs/meetings/mod.rs"]
 mod programs;
@@ -30,7 +30,7 @@ proptest! {
     }
 }
 
-/// Others, for as long as one likes.
+/// Runs random programs for the time that `FILCH_SOAK_SECONDS` sets.
 #[test]
 fn soak() {
     keep_quiet(EXPECTED);

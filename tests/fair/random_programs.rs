@@ -20,7 +20,7 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes.
+/// Runs random programs for the time that `FILCH_SOAK_SECONDS` sets.
 #[test]
 fn soak() {
     keep_quiet(EXPECTED);

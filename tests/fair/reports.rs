@@ -6,7 +6,7 @@ use filch::sim::{self, Stepper};
 use filch::task::Cancel;
 use std::time::Duration;
 
-/// One thread, and queues in turn, a task each time.
+/// Returns a builder for a round-robin scheduler with one task in each lease.
 fn in_turn(stepper: &Stepper) -> Builder {
     stepper.scheduler().policy(RoundRobin::new).quantum(Duration::from_nanos(1))
 }
@@ -15,7 +15,7 @@ fn queue(fair: &FairScheduler, weight: u64) -> Queue {
     fair.queue("q").weight(weight).build().unwrap()
 }
 
-/// Of two queues the one gets six times what it should by weight.
+/// Queue `a` gets 30 ms and `b` gets 10 ms, although `b` has twice the weight of `a`.
 #[test]
 fn shares_index_and_lag_are_of_those_that_were_backlogged() {
     let stepper = Stepper::new(1, 1);
@@ -124,11 +124,11 @@ fn only_who_was_always_ready_was_backlogged_since() {
     assert_eq!(since.share(always.slot()), Some((1.0, 1.0)));
 }
 
-/// Waits of 0 to 99 ms.
+/// The tasks wait 0 to 99 ms, so the exact median is 49 ms and the exact 99th percentile 98 ms.
 #[test]
 fn half_waited_no_longer_than_the_median() {
     let stepper = Stepper::new(1, 1);
-    // The first nanosecond stands for "not measured".
+    // A time stamp of zero stands for "not measured", so no task may be spawned at time 0.
     stepper.advance(ms(1));
     let fair = stepper.scheduler().measure_waits(true).build();
     let queue = queue(&fair, 1);
@@ -141,7 +141,7 @@ fn half_waited_no_longer_than_the_median() {
     }
     assert_eq!(wait.longest, ms(99));
 
-    // The next queue of the slot begins anew.
+    // The next queue in the slot must not show the waits of this one.
     let slot = queue.slot();
     drop(queue);
     let next = fair.queue("next").build().unwrap();
@@ -151,7 +151,7 @@ fn half_waited_no_longer_than_the_median() {
     spans.iter().for_each(|span| fill(&next, 1, *span));
     fill(&next, 1, ms(1));
     stepper.run_until_idle();
-    // The longest of its bucket, which is told to the nanosecond.
+    // 2047 ns is the upper end of its bucket in the histogram, so it is reported exactly.
     assert_eq!(next.metrics().wait.unwrap().median, spans[0]);
 }
 
@@ -178,7 +178,7 @@ fn a_gap_is_how_long_a_ready_queue_was_not_served() {
     fill(&a, 5, ms(2));
     fill(&b, 5, ms(3));
     stepper.run_until_idle();
-    // Who has nothing to do waits for nothing.
+    // Time in which a queue has no task must not count as a gap.
     stepper.advance(ms(1000));
     fill(&a, 1, ms(1));
     stepper.run_until_idle();
@@ -198,7 +198,8 @@ fn a_lease_is_as_long_as_the_quantum_however_late_it_is() {
     assert_eq!((metrics.leases, metrics.longest_lease), (2, ms(1)));
 }
 
-/// What ran inside for others is theirs, once.
+/// A task of `other`, run inside a lease of `small`, is charged to `other` and to no lease of
+/// `small`.
 #[test]
 fn a_lease_that_is_told_task_by_task_forgets_what_it_told() {
     let stepper = Stepper::new(1, 1);
@@ -211,7 +212,7 @@ fn a_lease_that_is_told_task_by_task_forgets_what_it_told() {
     assert_eq!([&small, &other].map(|it| it.metrics().service), [ms(2), ms(3)]);
 }
 
-/// A job without a task takes no time, and those behind it as much as they do.
+/// A tombstone is charged no time, and each task behind it is charged its own.
 #[test]
 fn tasks_behind_a_cancelled_one_are_charged() {
     let stepper = Stepper::new(1, 1);

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// When an urgent task begins that comes 10 ms after long ones, on four threads.
+/// Returns when an urgent task begins that is spawned after 10 ms, while four threads are offered
+/// tasks of 50 ms.
 fn urgent_begins(settings: impl Fn(Builder) -> Builder, urgent: Priority) -> Duration {
     let stepper = Stepper::new(1, 4);
     let fair = settings(stepper.scheduler()).build();
@@ -66,7 +67,7 @@ fn the_other_threads_are_shared_by_weight_and_all_of_them() {
     }
 }
 
-/// More urgent tasks than are kept take the other threads too; then the long ones go on.
+/// Urgent tasks also use the threads that are not kept for them. The long tasks run afterwards.
 #[test]
 fn what_is_kept_is_no_limit() {
     let stepper = Stepper::new(1, 4);
@@ -76,7 +77,7 @@ fn what_is_kept_is_no_limit() {
     fill(&urgent, 8, ms(5));
     fill(&long, 4, ms(10));
     stepper.run_until_idle();
-    // All four threads for ten milliseconds, then two for twenty.
+    // Eight urgent tasks take four threads 10 ms; four long ones take two threads 20 ms.
     assert_eq!(stepper.now(), ms(30));
 }
 
@@ -121,8 +122,8 @@ fn nonsense_is_refused() {
     assert!(catch_unwind(AssertUnwindSafe(|| drop(four().reserve(Priority::Normal, 0)))).is_err());
 }
 
-/// Two tasks of a lower queue, of which one is kept from running until the pool has grown and one
-/// more is spawned.
+/// One task of the lower queue runs, and `reserve` holds a second one back. The second one begins
+/// after the pool has grown and a third is spawned.
 #[test]
 fn the_scheduler_learns_with_the_next_task_that_its_pool_has_grown() {
     in_a_minute(|| {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// A job that counts when it runs.
+/// Returns a job that raises `runs` when it runs.
 fn counting(runs: &Arc<AtomicUsize>) -> Job {
     let runs = runs.clone();
     Job::new(move || _ = runs.fetch_add(1, SeqCst))
@@ -88,7 +88,7 @@ fn a_stepper_and_its_handles_are_one_executor() {
     assert_eq!(steppers[1].parallelism().get(), 2);
 }
 
-/// Four jobs begin in their order, and those that are due at the same time end in any.
+/// Four jobs begin in order and are due at the same time. Over many seeds, they end in every order.
 #[test]
 fn seeds_differ_in_who_goes_first() {
     let order = |seed| {
@@ -108,8 +108,8 @@ fn seeds_differ_in_who_goes_first() {
     assert_eq!(orders.len(), 24, "every order comes");
 }
 
-/// The thread that continues takes the turn. It once gave the turn to a thread that was about to
-/// get a job.
+/// Three threads step one stepper at the same time. Once, a thread that continued gave its turn to
+/// another thread that was just getting a job.
 #[test]
 fn threads_that_step_take_turns() {
     for round in 0..20 {
@@ -156,11 +156,11 @@ fn a_task_cannot_have_its_own_stepper_go_on() {
     }
 }
 
-/// What tasks say, and when.
+/// The messages of the tasks, each with the virtual time in milliseconds.
 type Log = Mutex<Vec<(u128, &'static str)>>;
 
-/// A task that waits for another on the other thread: the other went on never, since it waited for
-/// its turn.
+/// A task waits for another task, which runs on the second thread. Once, the second thread never
+/// got its turn, and the wait hung.
 #[test]
 fn a_task_waits_for_another_in_virtual_time() {
     type Waits = fn(JoinHandle<()>, &TaskGroup);
@@ -200,7 +200,8 @@ fn a_task_waits_for_another_in_virtual_time() {
     }
 }
 
-/// What a task waits for is dropped with the stepper, and the task ends.
+/// To drop a stepper waits for its tasks, one of which joins a task elsewhere. When that task is
+/// cancelled, both the joining task and the drop end.
 #[test]
 fn a_task_that_waits_ends_with_the_stepper() {
     in_a_minute(|| {
@@ -218,15 +219,15 @@ fn a_task_that_waits_ends_with_the_stepper() {
     });
 }
 
-/// Spawns itself again, for ever.
+/// Works for `time` ms, and spawns itself again until the queue refuses it.
 fn again(queue: Queue, time: u64) {
     sim::work(ms(time));
     let next = queue.clone();
     let _ = queue.spawn_detached(move || again(next, time));
 }
 
-/// The quantum ends, the ticket is refused, and what is queued is dropped; and a queue whose tasks
-/// take no time is ended.
+/// Two tasks spawn themselves for ever. When the stepper is dropped, it refuses the next ticket,
+/// and the schedulers drop their queued tasks.
 #[test]
 fn a_stepper_ends_though_a_task_spawns_itself_again() {
     in_a_minute(|| {
@@ -246,7 +247,8 @@ fn a_stepper_ends_though_a_task_spawns_itself_again() {
     });
 }
 
-/// The only thread sleeps: what it waits for is a task of a scheduler over another queue.
+/// The only thread sleeps in `join` of a task that a scheduler over another queue would have to
+/// run.
 #[test]
 fn a_stepper_ends_though_its_threads_wait_for_a_scheduler_over_another_queue() {
     in_a_minute(|| {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// Pending once, and woken at once.
+/// Returns `Pending` from its first poll, and wakes its task in that poll.
 async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|context| {
@@ -137,7 +137,7 @@ fn futures_of_two_queues_share_by_weight() {
             }
             (polls, queue)
         });
-        // One that only sleeps takes no share.
+        // A queue whose future only sleeps takes no share.
         let idle = fair.queue("idle").weight(100).build().unwrap();
         drop(idle.spawn_future(async {
             loop {
@@ -223,7 +223,8 @@ fn a_waker_that_panics_ends_nothing() {
     assert_eq!((stepper.panicked(), stepper.now()), (1, ms(2)));
 }
 
-/// A future of another executor, which sleeps by the clock of a stepper that has ended.
+/// A `sim::sleep` is polled elsewhere after its stepper has ended. The ended stepper must not keep
+/// the waker of that poll.
 #[test]
 fn a_stepper_that_has_ended_keeps_no_waker() {
     struct Nothing;

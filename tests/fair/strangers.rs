@@ -1,5 +1,5 @@
-//! Where two features of a scheduler meet: strangers inside a task, a scheduler over another one,
-//! refused tickets, destructors that wait, a limit that is lowered during a wait.
+//! Tests where two features of a scheduler meet. A *stranger* is an unrelated job of the pool that
+//! runs inside a task, because the task calls `pool::yield_now`.
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
@@ -44,7 +44,7 @@ fn a_stranger_spawns_into_the_default_queue() {
     assert_eq!(done(task.expect("it is no task of the cancelled queue")), 7);
 }
 
-/// A closed queue takes no more than what its own tasks spawn.
+/// A closed queue accepts tasks only from its own tasks, not from a stranger that runs inside one.
 #[test]
 fn a_closed_queue_takes_nothing_from_a_stranger() {
     let pool = ThreadPool::new(1).unwrap();
@@ -59,7 +59,8 @@ fn a_closed_queue_takes_nothing_from_a_stranger() {
     assert_eq!((closure, future), (Some(Reason::Closed), true));
 }
 
-/// The ticket of the inner scheduler is of no queue in particular, whichever task has caused it.
+/// A task of `tenant` makes the inner scheduler submit a ticket. That ticket goes to the default
+/// queue, so to pause or cancel `tenant` must not hold it up.
 #[test]
 fn a_ticket_from_within_a_task_goes_into_the_default_queue() {
     let outer = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -81,7 +82,8 @@ fn a_ticket_from_within_a_task_goes_into_the_default_queue() {
     assert_eq!(done(done(task)), 8);
 }
 
-/// The scheduler below refuses a ticket, because the ticket comes within a submission of its own.
+/// The outer scheduler refuses the inner one's ticket, because it arrives inside a submission of
+/// the outer scheduler. The inner scheduler must submit a ticket later.
 #[test]
 fn a_ticket_that_would_deadlock_costs_no_task() {
     let (hook, pool) = (Arc::new(Mutex::new(None::<Queue>)), ThreadPool::new(1).unwrap());
@@ -101,7 +103,8 @@ fn a_ticket_that_would_deadlock_costs_no_task() {
     assert_eq!(done(task), 7);
 }
 
-/// A ticket that runs in a queue leaves its room there to its successor.
+/// The inner scheduler's running ticket fills the tenant's capacity of one. Its successor must
+/// still be queued behind the other queue's task, which thus has its turn.
 #[test]
 fn a_ticket_in_a_full_queue_lets_the_others_have_their_turn() {
     let outer = FairScheduler::builder(ThreadPool::new(1).unwrap()).quantum(Duration::ZERO).build();
@@ -123,7 +126,8 @@ fn a_ticket_in_a_full_queue_lets_the_others_have_their_turn() {
     wait_for(|| tenant.try_spawn(|| ()).is_ok());
 }
 
-/// The thread that drops the closure holds the queue meanwhile.
+/// The thread that drops a closure holds the queue open while the destructor runs. So `wait_idle`
+/// in the destructor would wait for itself.
 #[test]
 fn a_destructor_that_waits_for_the_scheduler_which_drops_it_is_told_so() {
     for ends_all in [false, true] {
@@ -149,7 +153,8 @@ fn a_destructor_that_waits_for_the_scheduler_which_drops_it_is_told_so() {
     }
 }
 
-/// When the join begins, another thread could still poll the future.
+/// The limit is lowered to one, but another thread still has a second lease when the join begins.
+/// Once that lease ends, no thread can poll the future, and the join is refused.
 #[test]
 fn a_join_of_a_future_ends_when_no_thread_is_left_to_poll_it() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -177,7 +182,8 @@ fn a_join_of_a_future_ends_when_no_thread_is_left_to_poll_it() {
     fair.wait_idle().unwrap();
 }
 
-/// A thread outside the executor that drops tasks is no thread of the executor.
+/// A thread outside the executor that drops a queue's tasks must not run other tasks, even where a
+/// destructor joins one.
 #[test]
 fn a_destructor_runs_no_task_on_the_thread_that_cancels() {
     in_a_minute(|| {
@@ -203,7 +209,8 @@ fn a_destructor_runs_no_task_on_the_thread_that_cancels() {
     });
 }
 
-/// The tasks of other schedulers whose tokens are cancelled meanwhile, too.
+/// A shutdown cancels a token, which drops a task of another scheduler. That task's destructor may
+/// wait for the scheduler that is shut down.
 #[test]
 fn a_destructor_that_a_shutdown_runs_elsewhere_may_wait_for_the_scheduler() {
     in_a_minute(|| {
@@ -220,7 +227,8 @@ fn a_destructor_that_a_shutdown_runs_elsewhere_may_wait_for_the_scheduler() {
     });
 }
 
-/// The scheduler in between is told of its executor's end, and drops its tasks.
+/// A cancelled queue ends the scheduler above it, which drops its tasks. A destructor of these
+/// tasks that waits for the cancelled queue gets `WouldDeadlock`.
 #[test]
 fn a_destructor_that_waits_two_schedulers_below_is_told_so() {
     in_a_minute(|| {
@@ -236,7 +244,8 @@ fn a_destructor_that_waits_two_schedulers_below_is_told_so() {
     });
 }
 
-/// The thread that drops tasks waits for the other pool's job, and this job would wait for it.
+/// A destructor waits for a job of another pool. If that job waited for the scheduler, both would
+/// hang.
 #[test]
 fn a_job_for_which_a_destructor_waits_does_not_wait_for_the_scheduler() {
     in_a_minute(|| {
@@ -253,7 +262,8 @@ fn a_job_for_which_a_destructor_waits_does_not_wait_for_the_scheduler() {
     });
 }
 
-/// The second place of the queue is free: the thread has one, and drops tasks of another queue.
+/// A thread that serves the queue also drops tasks of another queue. It has one lease of its own
+/// queue, so the second lease remains for the thread that polls the future.
 #[test]
 fn a_thread_that_drops_tasks_has_one_place_and_not_two() {
     in_a_minute(|| {
@@ -287,7 +297,8 @@ fn a_thread_that_drops_tasks_has_one_place_and_not_two() {
     });
 }
 
-/// The thread that waits is a job of a scope, for which the thread in the only place waits.
+/// A job of a scope joins a task. After the limit is lowered, the scope's owner has the only lease
+/// and waits for that job, so the join is refused.
 #[test]
 fn a_join_of_a_closure_ends_when_a_lowered_limit_leaves_no_place() {
     in_a_minute(|| {
@@ -324,7 +335,8 @@ fn a_join_of_a_closure_ends_when_a_lowered_limit_leaves_no_place() {
     });
 }
 
-/// An executor that asks a group for its size whenever it is asked for its gate.
+/// An executor whose `limited` makes a job of the group, which takes the group's lock, and drops
+/// it.
 struct AsksGroup(ThreadPool, Arc<TaskGroup>);
 
 impl Executor for AsksGroup {
@@ -359,7 +371,8 @@ fn a_wait_for_a_group_asks_no_executor_under_its_lock() {
     });
 }
 
-/// It runs in the place of the task around the stranger, whose lease keeps the queue from its end.
+/// A stranger joins a task of the closed queue, and runs it under the lease of the surrounding
+/// task. That lease keeps the queue from ending, so the joined task may spawn.
 #[test]
 fn a_task_that_a_stranger_joins_inside_its_queue_may_spawn() {
     let pool = ThreadPool::new(1).unwrap();

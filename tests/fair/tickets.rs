@@ -1,5 +1,5 @@
-//! Tests when a fair scheduler submits which tickets. The executor keeps its jobs until the test
-//! runs one.
+//! Tests when a fair scheduler submits a ticket. The executor keeps its jobs, which are tickets,
+//! until the test runs one.
 
 use crate::common::waiting::ended;
 use filch::executor::{Reason, Rejected};
@@ -16,9 +16,9 @@ use std::time::Duration;
 struct Tray {
     jobs: Mutex<VecDeque<Job>>,
     threads: usize,
-    /// How many more it takes.
+    /// The number of jobs that the executor still accepts.
     room: AtomicUsize,
-    /// A submission behind others runs what has waited longest.
+    /// Whether `execute_last` runs the oldest job before it returns.
     runs_others: bool,
 }
 
@@ -65,13 +65,14 @@ impl Executor for Tray {
     }
 }
 
-/// Spawns a task that notes how many tickets lie there while it runs.
+/// Spawns a task that records the number of tickets in the tray while it runs.
 fn spawn_a_look(queue: &Queue, tray: &Arc<Tray>, seen: &Arc<Mutex<Vec<usize>>>) {
     let (tray, seen) = (tray.clone(), seen.clone());
     queue.spawn_detached(move || seen.lock().unwrap().push(tray.len())).unwrap();
 }
 
-/// The submitter of the other tasks relies on the ticket that finds work.
+/// While one ticket searches, further spawns submit none. So the ticket that finds a task must
+/// submit another ticket if there is a second task.
 #[test]
 fn whoever_begins_calls_for_help_if_there_is_more_to_do() {
     let tray = Arc::new(Tray::new(2));
@@ -79,8 +80,8 @@ fn whoever_begins_calls_for_help_if_there_is_more_to_do() {
     let queues: Vec<_> = (1..=1200).map(|_| fair.queue("q").build().unwrap()).collect();
     let [in_slot_0, in_slot_1] = [fair.default_queue(), &queues[0]];
     assert_eq!((in_slot_0.slot(), in_slot_1.slot()), (0, 1));
-    // The same bit of another group, the same group, and what an exchange of the two would take for
-    // itself.
+    // Pairs at the same bit of two groups, pairs in one group, and pairs that would look alike if
+    // group and bit were exchanged.
     for (first, other) in [(1, 2), (5, 325), (5, 5 * 64), (67, 3), (67, 131), (70, 6 * 64 + 1)] {
         let pair = [first, other].map(|slot| &queues[slot - 1]);
         for alone in [false, true] {
@@ -103,7 +104,7 @@ fn there_are_no_more_tickets_than_threads() {
         let tray = Arc::new(Tray::new(threads));
         let fair = FairScheduler::over(tray.clone());
         let (same, seen) = (tray.clone(), Arc::new(AtomicUsize::new(0)));
-        // Each runs the next ticket inside, so that all of them have work.
+        // Each task runs the next ticket inside itself, so that all tickets have work at once.
         fn nest(fair: FairScheduler, tray: Arc<Tray>, seen: Arc<AtomicUsize>) {
             let next = (fair.clone(), tray.clone(), seen.clone());
             fair.spawn_detached(move || nest(next.0, next.1, next.2)).unwrap();
@@ -138,22 +139,23 @@ fn a_full_executor_refuses_nothing_while_a_ticket_is_there() {
     assert!(fair.spawn_detached(|| ()).is_err(), "now there is none, and no room for one");
 }
 
-/// Waits until the scheduler's own thread serves no more. A task that is pushed while it serves
-/// needs no ticket, or brings one that no thread runs.
+/// Waits until the thread that the scheduler started itself has returned its ticket. Otherwise that
+/// thread could take the next task, for which no ticket would then be submitted.
 fn wait_for_the_last_ticket(fair: &FairScheduler) {
     while !format!("{fair:?}").contains("tickets: 0") {
         thread::yield_now();
     }
 }
 
-/// Waits until that thread has let go of the scheduler, and so of its executor.
+/// Waits until the scheduler's own thread has dropped its reference to the scheduler and the tray.
 fn wait_for_the_last_thread(tray: &Arc<Tray>) {
     while Arc::strong_count(tray) > 1 {
         thread::yield_now();
     }
 }
 
-/// The thread that makes a queue ready may hold a lock that the tasks take.
+/// `resume` must not run the task on the caller's thread, which may hold a lock that the task
+/// takes. So the scheduler starts a thread when its executor is full.
 #[test]
 fn a_task_that_a_full_executor_does_not_take_runs_on_a_thread_of_its_own() {
     let tray = Arc::new(Tray::new(1));
@@ -173,7 +175,8 @@ fn a_task_that_a_full_executor_does_not_take_runs_on_a_thread_of_its_own() {
     wait_for_the_last_thread(&tray);
 }
 
-/// The dropped task holds the last handle of a queue that nothing else serves.
+/// The dropped task holds the last handle of the paused queue `other`, which thereby becomes ready.
+/// Its task must not run on the cancelling thread, although the executor is full.
 #[test]
 fn a_thread_that_cancels_a_queue_runs_no_tasks_of_another() {
     let tray = Arc::new(Tray::new(1));
@@ -191,7 +194,8 @@ fn a_thread_that_cancels_a_queue_runs_no_tasks_of_another() {
     wait_for_the_last_thread(&tray);
 }
 
-/// The queue below is closed but not over, and no ticket is left in it.
+/// The queue below is closed, and refuses the ticket for `other`. So the task of `other` is
+/// dropped.
 #[test]
 fn a_thread_that_cancels_a_queue_drops_what_a_closed_executor_does_not_take() {
     let stepper = Stepper::new(1, 1);
@@ -225,7 +229,7 @@ fn a_ticket_may_run_while_another_scheduler_submits_its_own() {
     assert_eq!(runs.load(SeqCst), 10);
 }
 
-/// What was picked, and what was told of it: the note, and how many tasks ran.
+/// The number of picks, and for each call of `served` the pick's note and the number of tasks run.
 #[derive(Default)]
 struct Book {
     picks: AtomicUsize,

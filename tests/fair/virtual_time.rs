@@ -21,7 +21,7 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes.
+/// Runs random programs for the time that `FILCH_SOAK_SECONDS` sets.
 #[test]
 fn soak() {
     closures::keep_quiet(EXPECTED);

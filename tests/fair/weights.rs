@@ -22,8 +22,8 @@ proptest! {
     }
 }
 
-/// Two programs that `soak` has found. Leases of a queue are under way while its weight changes: if
-/// those, or later ones, lose what they were charged too much, the queue gets too little service.
+/// Runs two programs that `soak` found, in which a queue's weight changes during its leases. If the
+/// policy lost their overcharge, the queue would get too little service.
 #[test]
 fn leases_that_met_a_change_lose_nothing() {
     let program = |seed, [first, other]: [(u32, &[u64]); 2], changes: &[(u8, u32, u64)]| {
@@ -50,15 +50,14 @@ fn leases_that_met_a_change_lose_nothing() {
     );
 }
 
-/// Random programs, for as long as one likes.
+/// Runs random programs for the time that `FILCH_SOAK_SECONDS` sets.
 #[test]
 fn soak() {
     closures::soak(programs(12), |program| check(&program));
 }
 
-/// Eight leases are charged an hour each in advance, and take a minute. The queue is behind then by
-/// more than half a turn of virtual time, and must not be taken for one that is ahead by the rest
-/// of the turn.
+/// Eight leases are charged an hour each in advance, but take a minute. The correction puts the
+/// queue behind by more than half the range of virtual time. It must not count as ahead.
 #[test]
 fn a_queue_that_was_charged_too_much_by_hours_does_not_starve() {
     let stepper = Stepper::new(1, 8);

@@ -1,5 +1,5 @@
-//! Tests of a queue's futures that wake themselves: who polls them next, and what becomes of them
-//! when the queue is paused, cancelled, limited or over.
+//! Tests of futures that wake themselves in a queue: which server polls them next, and how they end
+//! if the queue is paused or cancelled.
 
 use crate::common::simulated::us;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
-/// So often a future or a closure takes its turn before it gives up.
+/// The number of turns after which a future or a closure gives up, so that starvation fails a test.
 const MOST: usize = 200_000;
 
 /// A job that spawns itself again until `ends`, so that the queue's injector is never empty.
@@ -33,8 +33,8 @@ fn over_a_pool(threads: usize) -> (ThreadPool, FairScheduler, Queue) {
     (pool, fair, queue)
 }
 
-/// A server of the queue runs a closure until the sender is dropped. Futures that have yielded wait
-/// in its lane, and end once the flag is set.
+/// Futures that have yielded, in the lane of a server that runs a closure until `release` is
+/// dropped. Each future ends at its first poll after `ends` is set.
 struct Below {
     futures: Vec<JoinHandle<usize>>,
     polls: Polls,
@@ -52,7 +52,7 @@ fn below_a_closure(queue: &Queue, futures: usize, token: &CancelToken) -> Below 
             same.task().token(&token).spawn_future(yields(&count, move |_| flag.load(SeqCst)))
         };
         let futures = (0..futures).map(spawn).collect();
-        // This comes to its turn after each of them has yielded.
+        // Spawned last, so the server begins it after each future has yielded once.
         let blocks = move || {
             tell.send(()).unwrap();
             let _ = released.recv_timeout(2 * MINUTE); // after a test that hangs has failed
@@ -88,7 +88,7 @@ fn a_job_of_the_queue_does_not_wait_for_each_future_that_yields() {
     }
 }
 
-/// In the second round, each lease is of one task.
+/// A quantum of zero makes each lease run one task.
 #[test]
 fn neither_yielded_futures_nor_jobs_starve_the_others() {
     for quantum in [us(100), Duration::ZERO] {
@@ -121,7 +121,7 @@ fn futures_that_yielded_below_a_busy_server_are_stolen() {
         let before = polls.load(SeqCst);
         assert!(before >= 100, "each has yielded");
         let is_over = Arc::new(AtomicBool::new(is_idle));
-        // The server that is free next has jobs enough.
+        // Unless `is_idle`, the second server also has jobs that never run out.
         go_on(queue.clone(), Arc::clone(&is_over), Arc::default(), usize::MAX);
         ends.store(true, SeqCst);
         drop(other);
@@ -187,7 +187,8 @@ fn cancelled_futures_leave_the_lane_of_a_busy_server_at_once() {
     }
 }
 
-/// No server comes to the futures of a paused queue. A thread that waits sweeps the cancelled ones.
+/// No server takes the futures of a paused queue. A thread that waits for the queue removes the
+/// cancelled ones.
 #[test]
 fn a_paused_queue_polls_no_future_that_has_yielded() {
     for is_cancelled in [false, true] {

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// From now on `membarrier(2)` fails on this thread. Returns whether it does.
+/// Makes `membarrier(2)` fail on this thread from now on. Returns whether that succeeded.
 fn deny_barriers() -> bool {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut steps = [
-        // The number of the call; the next step but one if it is another.
+        // Loads the number of the system call. If it is another call, the filter skips the next
+        // step but one.
         step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0, 0),
         step(
             (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
@@ -31,7 +32,7 @@ fn deny_barriers() -> bool {
         step((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: no memory is passed.
+    // SAFETY: this call reads and writes no memory of the process.
     let is_bound = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
     // SAFETY: the kernel copies the filter during the call.
     is_bound
@@ -75,8 +76,8 @@ fn a_cancel_that_is_denied_its_barrier_leaves_the_pool_to_the_next() {
     in_a_minute(move || pool.shutdown(Shutdown::Cancel).unwrap());
 }
 
-/// The owner of a `join` is denied the barrier of its wait, while another thread runs the other
-/// half. That half would be on a frame that has gone.
+/// The owner of a `join` is denied the barrier of its wait while another thread runs the other
+/// half. If its panic unwound the frame, that half would use a frame that has gone.
 #[test]
 fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
     if std::env::var_os("FILCH_DENIED").is_some() {

@@ -1,4 +1,4 @@
-//! Faults from outside: the user's code panics where it is called, memory runs out, clocks go
+//! Faults from outside: the user's code panics where filch calls it, memory runs out, clocks go
 //! backwards.
 //!
 //! Panics of jobs, iterators, destructors, parks and hooks are tested beside the structure that
@@ -24,24 +24,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-/// Fails while `EMPTY` is set, but for the small blocks of the thread that reports the failure.
+/// An allocator that fails while `EMPTY` is set. Only blocks of up to `SMALL` bytes remain, for the
+/// thread that reports the failure.
 struct Miser;
 
 static EMPTY: AtomicBool = AtomicBool::new(false);
 const SMALL: usize = 1024;
 
-// SAFETY: it is the system's, or gives nothing, which is allowed at any time.
+// SAFETY: each block is the system allocator's. Returning null is allowed at any time.
 unsafe impl GlobalAlloc for Miser {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > SMALL && EMPTY.load(SeqCst) {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises a layout of nonzero size.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises a block of this allocator, and each such block is the
+        // system's.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -49,7 +51,7 @@ unsafe impl GlobalAlloc for Miser {
 #[global_allocator]
 static HEAP: Miser = Miser;
 
-/// What needs a large block in its course, and has none: it tells so before that.
+/// Sets `EMPTY`, and then calls the operation named `what`, which needs a large block.
 fn starve(what: &str) {
     match what {
         "deque" => {
@@ -82,8 +84,8 @@ fn starve(what: &str) {
     println!("it went on");
 }
 
-/// As everywhere in Rust, a thread that cannot go on without memory ends the process, with nothing
-/// half done.
+/// As everywhere in Rust, a thread that cannot go on without memory aborts the process. No
+/// operation is left half done.
 #[test]
 fn a_process_without_memory_is_aborted() {
     if let Ok(what) = std::env::var("FILCH_STARVE") {
@@ -134,7 +136,7 @@ fn panic_handlers_that_panic_harm_nobody() {
     assert_eq!(pool.spawn(|| 1).join().unwrap(), 1);
 }
 
-/// Its methods panic when they are told to.
+/// A context of which one method panics while `PANICS` is set.
 struct Fragile<const IN_CAPTURE: bool>;
 
 static PANICS: AtomicBool = AtomicBool::new(false);
@@ -154,8 +156,8 @@ impl<const IN_CAPTURE: bool> ContextFlow for Fragile<IN_CAPTURE> {
 
 #[test]
 fn contexts_that_panic_lose_nothing() {
-    // The spawning thread calls `capture` and gets its panic. The worker calls `enter`; its panic
-    // is the task's.
+    // The spawning thread calls `capture`, so its panic goes to that thread. The worker calls
+    // `enter`, so its panic is the task's.
     let captures = ThreadPool::builder().num_threads(1).context(Fragile::<true>).build().unwrap();
     let enters = ThreadPool::builder().num_threads(1).context(Fragile::<false>).build().unwrap();
     PANICS.store(true, SeqCst);
@@ -182,7 +184,7 @@ fn an_iterator_of_tasks_that_panics_leaves_a_queue_as_it_was() {
         assert!(catch_unwind(AssertUnwindSafe(|| queue.spawn_batch(tasks))).is_err());
         queue.wait_idle().unwrap();
     }
-    // Those that it gave may have been accepted; the queue has room again for as many as ever.
+    // The items from before the panic may have been accepted. The queue has its full room again.
     assert!(ran.load(SeqCst) <= 10);
     queue.pause();
     (0..8).for_each(|_| queue.spawn_detached(|| ()).unwrap());
@@ -204,7 +206,7 @@ fn a_function_that_panics_costs_a_work_queue_one_input() {
     assert_eq!(done, [Some(0), Some(2), Some(4), None, Some(8), Some(10)]);
 }
 
-/// Hands every third job back.
+/// An executor that refuses every third job.
 struct Moody(ThreadPool, AtomicU64);
 
 impl Executor for Moody {
@@ -220,7 +222,7 @@ impl Executor for Moody {
     }
 }
 
-/// What an executor refuses is the scheduler's ticket, and never a task.
+/// The executor refuses tickets of the scheduler, never tasks.
 #[test]
 fn an_executor_that_is_full_now_and_then_loses_no_task() {
     let fair = FairScheduler::over(Moody(ThreadPool::new(2).unwrap(), AtomicU64::new(0)));
@@ -240,7 +242,7 @@ fn an_executor_that_is_full_now_and_then_loses_no_task() {
     assert_eq!(ran.load(SeqCst), accepted);
 }
 
-/// Goes two steps forward and one back, and now and then to where it began.
+/// A clock that goes two steps forward and one back, and now and then to its beginning.
 struct Wavering(AtomicU64);
 
 impl Clock for Wavering {

@@ -92,7 +92,7 @@ fn a_server_and_a_client_of_hyper_run_on_a_queue_and_a_pool() {
     assert!(queue.metrics().completed >= 2, "the connection, and the request");
 }
 
-/// hyper gets no handle, so the queue reports the panic.
+/// hyper gets no handle of its task, so the queue reports the task's panic.
 #[test]
 fn a_future_of_hyper_that_panics_at_once_counts_as_panicked() {
     let queue = FairScheduler::over(Inline).queue("q").build().unwrap();
@@ -100,7 +100,7 @@ fn a_future_of_hyper_that_panics_at_once_counts_as_panicked() {
     assert_eq!((queue.metrics().panicked, queue.metrics().completed), (1, 0));
 }
 
-/// tokio's runtime, around each task and each poll.
+/// A context that enters tokio's runtime around each task and each poll.
 struct Tokio(Handle);
 
 impl ContextFlow for Tokio {
@@ -168,7 +168,8 @@ fn futures_of_a_queue_use_async_ios_timers_and_sockets() {
     done(server);
 }
 
-/// The guide cannot compile it: the library depends on neither.
+/// The guide cannot compile these lines, since the library depends neither on tokio nor on
+/// async-io.
 #[test]
 fn the_guide_shows_lines_of_this_file() {
     let (here, guide) =

@@ -14,7 +14,7 @@ over_executors! {
     three_tokio_threads: on_tokio(3);
 }
 
-/// These pools start no threads for those that wait: six are enough.
+/// These pools start no thread in the place of one that waits, but six threads are enough.
 #[test]
 fn no_stranger_runs_in_a_wait() {
     let elsewhere = ThreadPool::new(1).unwrap();

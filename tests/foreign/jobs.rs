@@ -13,8 +13,8 @@ begins_soon! {
     over_async_executor: async_executor();
 }
 
-/// A foreign job that `yield_now` of rayon runs is on the stack above the ticket. It waits for a
-/// task, which the other thread is to run.
+/// rayon's `yield_now` in a ticket runs a foreign job, so that job is above the ticket on the
+/// stack. It waits for a task, which the other thread must run.
 #[test]
 fn a_foreign_job_may_wait_for_a_task() {
     let (executor, submit, ()) = rayon_pool(2);
@@ -23,7 +23,7 @@ fn a_foreign_job_may_wait_for_a_task() {
     let (free_other, other_is_free) = mpsc::channel::<()>();
     let (end_first, first_ends) = mpsc::channel::<()>();
     let (done, inbox) = mpsc::channel();
-    // The other thread is occupied until the foreign job runs here.
+    // The other thread is occupied until the foreign job runs on this executor's first thread.
     let same_begins = begins.clone();
     let occupy = submit.clone();
     occupy(Job::new(move || {

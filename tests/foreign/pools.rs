@@ -65,7 +65,7 @@ pub(crate) fn tokio_tasks(threads: usize) -> (impl Executor, impl FnOnce(Job) + 
     (executor, move |job: Job| drop(theirs.spawn(async { job.run() })), runtime)
 }
 
-/// One thread, which ends with the process.
+/// Returns an executor of one thread, which ends with the process.
 pub(crate) fn async_executor() -> (impl Executor, impl FnOnce(Job) + Clone, ()) {
     let theirs = Arc::new(async_executor::Executor::new());
     let [ours, runs] = [(); 2].map(|()| Arc::clone(&theirs));

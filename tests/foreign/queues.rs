@@ -15,11 +15,12 @@ queues_over! {
     three_tokio_threads: on_tokio(3);
 }
 
-/// As over a pool of filch's, with as many threads as may wait and run at once.
+/// The executor has as many threads as may wait and run at once, so the promise holds as over
+/// filch's pool.
 #[test]
 fn in_a_queue_no_stranger_runs_in_a_wait() {
     let elsewhere = ThreadPool::new(1).unwrap();
-    // Not over rayon, where a ticket that yields can lie below another one that waits.
+    // rayon is left out: there a ticket that yields can lie below another ticket that waits.
     let fair = FairScheduler::over(on_tokio(6));
     for form in EVERYWHERE.into_iter().chain(IN_A_QUEUE) {
         let queue: Arc<dyn Executor> = Arc::new(fair.queue("theirs").build().unwrap());
@@ -28,7 +29,8 @@ fn in_a_queue_no_stranger_runs_in_a_wait() {
     }
 }
 
-/// A runtime that is dropped drops the closures that it has not begun, and says nothing.
+/// A runtime that is dropped drops its queued closures without a report. Each handle must still
+/// become ready.
 #[test]
 fn a_runtime_that_goes_strands_nothing() {
     for _ in 0..50 {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_millis(1);
 const NEVER: Duration = Duration::from_secs(600);
 
-/// Counts how often it was parked and unparked.
+/// A park that counts its parks and its unparks.
 #[derive(Default)]
 struct Counting {
     inner: ThreadPark,
@@ -49,7 +49,7 @@ impl Park for Counting {
     }
 }
 
-/// Wakes no thread.
+/// Returns a waker that wakes no thread.
 fn silent() -> Waker {
     struct Silent;
     impl Wake for Silent {
@@ -58,7 +58,7 @@ fn silent() -> Waker {
     Arc::new(Silent).into()
 }
 
-/// Sleeps in a thread of its own until it is told.
+/// Starts a thread that sleeps until it is told. Returns when that thread has prepared.
 fn sleeper(events: &Arc<EventCount>) -> thread::JoinHandle<()> {
     let (events, prepared) = (Arc::clone(events), Arc::new(Barrier::new(2)));
     let there = Arc::clone(&prepared);
@@ -109,7 +109,7 @@ fn as_many_are_told_as_were_asked_for() {
     assert_eq!(told.iter().filter(|it| **it).count(), 2);
 }
 
-/// Who cancels was told in place of one who sleeps.
+/// The thread that cancels was told in place of one that sleeps, so it passes the notification on.
 #[test]
 fn cancelling_passes_a_notification_on() {
     let events = Arc::new(EventCount::new());
@@ -135,7 +135,7 @@ fn dropping_passes_a_notification_on_even_in_a_panic() {
     thread.join().unwrap();
 }
 
-/// The newest is told first.
+/// `notify_one` tells the newest sleeper first.
 #[test]
 fn the_newest_sleeper_is_woken_first() {
     let events = Arc::new(EventCount::new());
@@ -147,7 +147,7 @@ fn the_newest_sleeper_is_woken_first() {
                 there.prepare().commit();
                 order.fetch_add(1, SeqCst)
             });
-            // The next one lies down on top of it.
+            // The next thread goes on top of this one in the list of sleepers.
             while format!("{events:?}").contains("sleepers: false") {
                 thread::sleep(SOON);
             }
@@ -165,7 +165,8 @@ fn the_newest_sleeper_is_woken_first() {
     assert_eq!(order, [2, 1, 0]);
 }
 
-/// It parks once and is unparked once, however long it sleeps: there is no timer and no spinning.
+/// The sleeper parks once and is unparked once, however long it sleeps: there is no timer and no
+/// spinning.
 #[test]
 fn an_idle_sleeper_uses_no_cpu() {
     let (events, over) = (Arc::new(EventCount::new()), Arc::new(AtomicBool::new(false)));
@@ -192,13 +193,13 @@ fn a_park_of_ones_own_returns_for_its_own_reasons() {
     park.inner.unparker().wake();
     assert!(!events.prepare().commit_in(&mut park, None));
     assert_eq!(park.parked, 1);
-    // It has left the list, so no thread is woken.
+    // The sleeper has left the list, so this wakes no thread.
     events.notify_one();
     assert_eq!(park.unparked.load(SeqCst), 0);
 }
 
-/// Returns as soon as the other thread sleeps on top, so that its place is left in the middle of
-/// the list.
+/// A park that returns as soon as the other thread sleeps above it. Then its entry stays in the
+/// middle of the list.
 struct Overtaken<'a> {
     sleeps: &'a AtomicUsize,
     number: usize,
@@ -219,7 +220,7 @@ impl Park for Overtaken<'_> {
     }
 }
 
-/// Threads that go without having been woken leave places behind, but not more and more of them.
+/// Sleepers that leave without having been woken leave entries behind. These must be used again.
 #[test]
 fn places_left_behind_are_used_again() {
     let (events, sleeps) = (EventCount::new(), AtomicUsize::new(0));
@@ -232,7 +233,8 @@ fn places_left_behind_are_used_again() {
                         thread::yield_now();
                     }
                     let mut park = Overtaken { sleeps, number };
-                    // Told only when the list is cleared, and then it need not have parked.
+                    // The sleeper is told only when another thread clears the list, perhaps before
+                    // it parks.
                     let _ = events.prepare().commit_in(&mut park, None);
                     sleeps.fetch_max(number, SeqCst);
                 }
@@ -265,7 +267,8 @@ fn a_park_that_panics_leaves_the_list() {
     thread.join().unwrap();
 }
 
-/// Notifies in its park, which then fails. Its waker fails too, if the notification is to fail.
+/// Notifies in its park, which then panics. If the last field is set, its waker panics too, and so
+/// the notification.
 struct Failing<'a>(&'a EventCount, fn(&EventCount), bool);
 
 impl Park for Failing<'_> {
@@ -286,7 +289,7 @@ impl Park for Failing<'_> {
     }
 }
 
-/// The newest of two sleepers fails, and the other one must wake up.
+/// The park of the newer of two sleepers panics, and the other sleeper must wake up.
 #[track_caller]
 fn fails_beside_a_sleeper(notify: fn(&EventCount), is_loud: bool) {
     let events = Arc::new(EventCount::new());
@@ -309,7 +312,7 @@ fn a_waker_that_panics_leaves_no_other_sleeper_asleep() {
     fails_beside_a_sleeper(|it| it.notify_many(2), true);
 }
 
-/// A notifier has relied on the search, which ends in a panic. So a sleeper must wake up.
+/// A notifier has relied on a search, which ends in a panic. So the sleeper must wake up.
 #[track_caller]
 fn search_fails_beside_a_sleeper(ends: fn(Search<'_>)) {
     let searchers = Arc::new(Searchers::new());
@@ -368,21 +371,22 @@ fn no_more_prepare_than_can_be_counted() {
     let message = catch_unwind(AssertUnwindSafe(|| drop(events.prepare()))).unwrap_err();
     let message = message.downcast_ref::<String>().unwrap();
     assert!(message.contains("4095 threads have prepared"), "{message}");
-    // It has changed nothing, and one fewer makes room.
+    // The refused call has changed no state, and one thread fewer makes room.
     tokens.pop();
     tokens.push(events.prepare());
     events.notify_all();
     tokens.into_iter().for_each(filch::idle::Prepared::commit);
 }
 
-/// Sleeps in itself, over and over, until there is no place left. Returns how deep that was.
+/// A park that sleeps again, over and over, until no entry is left. The second field is the depth
+/// then.
 struct Deep<'a>(&'a EventCount, usize);
 
 impl Park for Deep<'_> {
     fn park(&mut self, _: Option<Duration>) {
         let mut below = Deep(self.0, 0);
         let is_told = self.0.prepare().commit_in(&mut below, None);
-        // Where there is no place it does not sleep, and goes on looking.
+        // Without an entry, `commit_in` returns at once, so that its caller looks again.
         self.1 = if is_told { 1 } else { below.1 + 1 };
     }
 
@@ -403,8 +407,8 @@ fn one_sleeper_too_many_goes_on_looking() {
     thread.unwrap().join().unwrap();
 }
 
-/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes it a
-/// million.
+/// Each item wakes the other thread, and its return wakes this one. `FILCH_STRESS=50` makes that a
+/// million items.
 #[test]
 fn items_go_to_a_thread_that_sleeps_and_back() {
     let (there, back) = (Arc::new(BlockingQueue::new()), Arc::new(BlockingQueue::new()));
@@ -424,7 +428,7 @@ fn items_go_to_a_thread_that_sleeps_and_back() {
     other.join().unwrap();
 }
 
-/// `ThreadPark` is what crossbeam-utils' users know.
+/// `ThreadPark` keeps one token, as the `Parker` of crossbeam-utils does.
 #[test]
 fn a_token_is_kept_for_the_next_park() {
     let mut park = ThreadPark::new();
@@ -450,8 +454,8 @@ fn it_shows_who_is_there() {
     assert_eq!(format!("{_token:?}"), "Prepared { .. }");
 }
 
-/// The machine's own store buffers, which no model has: with half of the barrier gone this fails
-/// once in some ten thousand rounds.
+/// Tests the machine's own store buffers, which no model has. With half of the barrier gone, this
+/// test fails once in some ten thousand rounds.
 #[test]
 fn a_notifier_that_pays_nothing_does_not_miss_a_sleeper() {
     let events = EventCount::asymmetric();
@@ -498,7 +502,7 @@ fn wait_until(reached: impl Fn() -> bool) {
 
 #[test]
 fn places_are_used_again_however_sleep_ends() {
-    /// Tells each thread that parks here at once.
+    /// A park that first notifies all threads, so that it is told at once.
     struct Told<'a>(&'a EventCount, ThreadPark);
 
     impl Park for Told<'_> {

@@ -5,9 +5,9 @@
 //! every notification that began and ended within that time, some thread must be told after the
 //! notification began.
 //!
-//! That thread may have prepared after the notification, and it may answer several: a notification
-//! that finds a signal for each prepared thread, and no sleeper, adds none. So notifications and
-//! told threads cannot be paired one to one.
+//! The told thread may have prepared after the notification. It may answer several notifications:
+//! one that finds a signal for each prepared thread, and no sleeper, adds none. So notifications
+//! and told threads cannot be paired one to one.
 
 use crate::common::history::{Body, together};
 use crate::common::{Random, scaled, seed};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// From after `prepare` until before the return.
+    /// A wait of a thread, from after its `prepare` until before the return.
     Waits {
         is_told: bool,
     },
@@ -26,12 +26,13 @@ enum What {
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     what: What,
-    /// In nanoseconds. Of who waits: when it had prepared.
+    /// In nanoseconds. For a wait: the time when the thread had prepared.
     call: u64,
     end: u64,
 }
 
-/// A notification that no thread answered, if there is one; and how many had to be answered.
+/// Returns a notification that no thread answered, if there is one, and how many had to be
+/// answered.
 fn lost(history: &[Operation]) -> (Option<Operation>, usize) {
     let untold = |it: &&Operation| matches!(it.what, What::Waits { is_told: false });
     let told = |it: &&Operation| matches!(it.what, What::Waits { is_told: true });
@@ -59,7 +60,7 @@ fn wait(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Operati
     for _ in 0..3 {
         let prepared = events.prepare();
         let there = nanos(start);
-        // Long enough for a notification to find this thread between its two steps.
+        // The pause is long enough for a notification to come between `prepare` and the sleep.
         spin_until(start, there + random.below(30_000) as u64);
         if random.below(4) == 0 {
             prepared.cancel();
@@ -67,7 +68,7 @@ fn wait(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Operati
         }
         let deadline = Instant::now() + Duration::from_micros(100 + random.below(500) as u64);
         let is_told = prepared.commit_until(deadline);
-        // Who is not told does not leave before its deadline.
+        // A thread that is not told does not leave before its deadline.
         let end = if is_told { nanos(start) } else { (deadline - start).as_nanos() as u64 };
         log.push(Operation { what: What::Waits { is_told }, call: there, end });
     }
@@ -76,7 +77,7 @@ fn wait(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Operati
 
 fn notify(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Operation> {
     let mut log = Vec::new();
-    // A later notification that is answered would hide an earlier one that is not.
+    // In a longer history, a later notification with an answer could hide an earlier one without.
     for _ in 0..=random.below(4) {
         spin_until(start, nanos(start) + random.below(100_000) as u64);
         let call = nanos(start);
@@ -90,8 +91,8 @@ fn notify(random: &mut Random, start: Instant, events: &EventCount) -> Vec<Opera
 fn in_a_thousand_histories_no_notification_is_lost() {
     let seed = seed();
     let (mut round, mut asked, rounds) = (0, 0, scaled(1000) as u64);
-    // On a busy machine few notifications find a thread for the whole of its time: then more
-    // rounds.
+    // On a busy machine, few notifications find a thread that is there for all of their time. Then
+    // more rounds are needed.
     while round < rounds || asked == 0 && round < 100 * rounds {
         let (start, events) = (Instant::now(), &EventCount::new());
         let random = |thread: u64| Random::from_seed(seed.wrapping_add(round) ^ thread << 32);
@@ -124,12 +125,12 @@ fn lost_notifications_are_found_out() {
         lost(&[waits(false, 0, 9), waits(true, 1, 8), notifies(2, 3), notifies(4, 5)]).is_none()
     );
     assert!(lost(&[waits(false, 0, 9), notifies(2, 3), waits(true, 4, 8)]).is_none());
-    // It answers none that began after it was told.
+    // That thread answers no notification that began after it was told.
     let late = [waits(false, 0, 9), waits(true, 1, 4), notifies(2, 3), notifies(5, 6)];
     assert_eq!(lost(&late).map(|it| it.call), Some(5));
-    // Told before the notification began.
+    // A thread that was told before the notification began does not answer it.
     assert!(lost(&[waits(false, 0, 9), waits(true, 1, 2), notifies(3, 4)]).is_some());
-    // It was not there from the beginning, or went before the end.
+    // A thread that comes or goes during the notification need not be told.
     assert!(lost(&[waits(false, 4, 9), notifies(3, 5)]).is_none());
     assert!(lost(&[waits(false, 0, 4), notifies(3, 5)]).is_none());
 }

@@ -1,7 +1,8 @@
 //! The injector against a `VecDeque`, on one thread: any program gets the same answers.
 //!
-//! The models check interleavings. This test looks for faults that tiny models cannot reach: long
-//! programs, batches over many segments, iterators that promise too much, and closing at any point.
+//! The models check interleavings. This test looks for faults that tiny models cannot reach. Its
+//! programs are long, move batches over many segments, push from iterators that promise too much,
+//! and close at any point.
 
 #[path = "../programs/injector.rs"]
 mod injector;

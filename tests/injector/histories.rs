@@ -8,7 +8,7 @@ use crate::common::{Random, scaled, seed};
 use filch::{Injector, Steal, Worker};
 use proptest::prelude::*;
 
-/// What one thread does.
+/// Runs random operations of one thread.
 fn play(
     thread: u32,
     random: &mut Random,
@@ -76,7 +76,7 @@ fn a_thousand_histories_are_those_of_a_queue() {
     }
 }
 
-/// Operations as (what, call, end).
+/// Makes a history of operations, each as (what, call, end).
 fn history(operations: &[(What, u64, u64)]) -> History {
     let operation = |&(what, call, end): &_| Operation { what, call, end };
     History(operations.iter().map(operation).collect())
@@ -113,7 +113,8 @@ fn bad_histories_are_found_out() {
     }
 }
 
-/// Random operations at random times; most of them make no sense, which is the point.
+/// Generates random operations at random times. Most are no history of a queue, which tests the
+/// checker.
 fn histories() -> impl Strategy<Value = History> {
     let operation = (0..4_u8, 0..3_u32, 0..1000_u64, 1..400_u64);
     prop::collection::vec(operation, 1..9).prop_map(|operations| {
@@ -126,7 +127,7 @@ fn histories() -> impl Strategy<Value = History> {
                 _ => What::FoundNothing,
             };
             pushed[item as usize] |= what == What::Push(item);
-            // Times that are all different.
+            // Spreads the times, so that no two are equal.
             let (call, end) = (call * 16 + at, (call + length) * 16 + at);
             history.0.push(Operation { what, call, end });
         }

@@ -29,7 +29,7 @@ fn steady_traffic_allocates_nothing() {
         (0..depth).for_each(|it| assert_eq!(injector.steal(), Steal::Success(it)));
     };
     for depth in [1, 100, 1000] {
-        // Until as many segments are there as this depth needs.
+        // These rounds allocate as many segments as this depth needs.
         (0..4 + 2000 / depth).for_each(|_| round(depth));
         let before = heap::blocks();
         (0..100_000 / depth).for_each(|_| round(depth));
@@ -56,9 +56,9 @@ fn a_million_items_leave_64_kib_behind() {
     check(|_| (), 100_000);
 }
 
-/// Each segment is given back by whichever thread comes by; at the end nothing is left.
+/// Any thread that passes may give a segment back. At the end, only 64 KiB are left.
 ///
-/// Alone: other tests have segments of that size.
+/// The test runs in a process of its own: other tests have segments of that size.
 #[test]
 fn threads_that_come_and_go_leave_64_kib_behind() {
     alone(|| {
@@ -84,7 +84,7 @@ fn threads_that_come_and_go_leave_64_kib_behind() {
     });
 }
 
-/// Row 28 of the list of known bugs: no room is made for a batch that is not there.
+/// Row 28 of the list of known bugs: a batch steal that finds no item makes no room for a batch.
 #[test]
 fn a_batch_that_is_not_there_needs_no_room() {
     let (injector, own) = (Injector::new(), Worker::with_capacity(Flavor::Fifo, 4));
@@ -113,7 +113,7 @@ fn what_is_left_is_dropped_once() {
     }
 }
 
-/// Panics when it is dropped, if it is the one.
+/// Panics when it is dropped, if its flag is set.
 struct Bomb(#[allow(dead_code)] Counted, bool); // the first is dropped
 
 impl Drop for Bomb {
@@ -194,7 +194,8 @@ fn a_closed_injector_gives_back_what_comes() {
     tally.assert_each_dropped_once(0..3);
 }
 
-/// Of pushes and a close at the same time, each item is refused or there.
+/// While threads push, another one closes the injector. Each item must be refused or be in the
+/// injector.
 #[test]
 fn an_item_pushed_during_a_close_is_refused_or_there() {
     for _ in 0..scaled(200) {
@@ -211,8 +212,8 @@ fn an_item_pushed_during_a_close_is_refused_or_there() {
     }
 }
 
-/// Row 13 of the list of known bugs. The item to be pushed lies on the stack of its producer,
-/// and passes it about three times, optimised as tests are; a segment must not come there too.
+/// Row 13 of the list of known bugs. The item to be pushed passes the stack of its producer about
+/// three times, optimized as tests are. A segment must not be on that stack too.
 #[test]
 fn a_large_item_is_pushed_from_a_small_stack() {
     const STACK: usize = if COPIED { 40 * LARGE } else { 8 * LARGE };
@@ -225,7 +226,7 @@ fn a_large_item_is_pushed_from_a_small_stack() {
     assert!((0..20).zip(injector.drain()).all(|(number, item)| item == [number; LARGE]));
 }
 
-/// What is taken passes through the stack a few more times than what is pushed.
+/// A taken item passes through the stack a few more times than a pushed one.
 #[test]
 fn large_items_need_room_for_a_few_on_the_stack() {
     const STACK: usize = if COPIED { 80 * LARGE } else { 16 * LARGE };
@@ -253,8 +254,8 @@ fn items_need_to_be_send_and_nothing_else() {
     good::<Injector<Cell<u8>>>();
 }
 
-/// Consumers that meet a producer in the middle of its push, over and over: on two cores with eight
-/// threads, the system stops producers there by itself.
+/// Consumers meet a producer in the middle of its push, over and over. With eight threads on two
+/// cores, the system itself stops producers there.
 #[test]
 fn stopped_producers_lose_nothing() {
     let injector = &Injector::new();

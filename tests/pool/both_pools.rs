@@ -1,4 +1,4 @@
-//! The promises of both pools, through the public API: one suite, which runs over each.
+//! Tests the promises of both pools through the public API. One suite runs over each pool.
 //!
 //! Nothing here is timed. A lost job or a lost wake-up shows as a test that does not end.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
-/// What a pool can do besides running jobs.
+/// The operations that the suite needs of a pool, besides those of [`Executor`].
 trait Pool: Executor + Sized + 'static {
     fn new(threads: usize) -> io::Result<Self>;
     fn wait_idle(&self) -> Result<(), WouldDeadlock>;
@@ -84,7 +84,7 @@ impl Tally {
         Tally(Arc::new((0..jobs).map(|_| AtomicUsize::new(0)).collect()))
     }
 
-    /// A job that counts itself.
+    /// Returns a job that adds one to the count at `index`.
     fn job(&self, index: usize) -> impl FnOnce() + Send + use<> {
         let tally = self.clone();
         move || {
@@ -129,7 +129,7 @@ fn many_threads_may_submit<P: Pool>() {
     tally.assert_each_ran_once();
 }
 
-/// Spawns a tree of jobs; the leaves are those of the tally from `leaf` on.
+/// Spawns a binary tree of jobs, whose leaves are the jobs of `tally` from the number `leaf` on.
 fn grow<P: Pool>(pool: &Arc<P>, depth: usize, leaf: usize, tally: &Tally) {
     if depth == 0 {
         return tally.job(leaf)();
@@ -234,7 +234,7 @@ fn a_closed_pool_refuses_jobs_of_its_own_jobs<P: Pool>() {
     started.recv().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| pool.shutdown().unwrap());
-        // Refused from outside: so the pool is closed, while the job runs.
+        // `spawn` is refused from outside once the pool is closed. The job still runs then.
         while pool.spawn(|| ()).is_ok() {
             thread::yield_now();
         }
@@ -259,7 +259,8 @@ fn a_job_is_accepted_and_runs_or_is_refused<P: Pool>() {
                         let (job, same_pool) = (tally.job(index), Arc::clone(pool));
                         let submitted = pool.spawn(move || {
                             job();
-                            // From inside; every other job, so that each has its place.
+                            // Every other job spawns a nested job on its worker, so each nested job
+                            // has its own index.
                             if index % 2 == 0 && same_pool.spawn(nested).is_ok() {
                                 note();
                             }
@@ -322,7 +323,7 @@ fn a_worker_may_spawn_into_another_pool<P: Pool>() {
         let (there, job) = (Arc::clone(&there), tally.job(index));
         here.spawn(move || {
             there.spawn(job).unwrap();
-            // A thread of another pool may wait.
+            // A worker of `here` is no thread of `there`, so this wait is not refused.
             there.wait_idle().unwrap();
         })
         .unwrap();
@@ -341,7 +342,7 @@ fn parallelism_is_the_number_of_threads<P: Pool>() {
     assert_eq!(P::of(3).parallelism().get(), 3);
 }
 
-/// The workers have nothing to do before each job, so each time some of them are about to sleep.
+/// The workers run out of work before each job, so each time some of them are about to sleep.
 fn a_sleeping_pool_is_woken_every_time<P: Pool>() {
     let pool = P::of(2);
     let (done, receipts) = mpsc::channel();
@@ -352,7 +353,8 @@ fn a_sleeping_pool_is_woken_every_time<P: Pool>() {
     }
 }
 
-/// A job blocks its worker until others have run the jobs that it spawned: they must not sleep.
+/// A job blocks its worker until another worker has run the jobs that it spawned. The other worker
+/// must not sleep.
 fn a_job_may_wait_for_jobs_that_it_spawned<P: Pool>() {
     let pool = P::of(2);
     for _ in 0..2_000 {
@@ -377,8 +379,8 @@ fn a_job_may_wait_for_jobs_that_it_spawned<P: Pool>() {
     }
 }
 
-/// Three jobs that wait for each other: each needs a worker of its own, though a thief takes them
-/// as one batch, and no worker may sleep on what another has taken and not begun.
+/// Three jobs wait for each other, so each needs a worker of its own. A thief may take them as one
+/// batch. Then the other workers must not sleep while jobs of this batch have not begun.
 fn a_batch_of_waiting_jobs_reaches_every_worker<P: Pool>() {
     let pool = P::of(3);
     for _ in 0..2_000 {

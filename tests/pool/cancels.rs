@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use std::{hint, thread};
 
-/// A job that is dropped unrun calls `f`.
+/// Returns a job that calls `f` if it is dropped unrun.
 fn job_that_drops(f: impl FnMut() + Send + 'static) -> impl FnOnce() + Send + 'static {
     let captured = OnDrop(f);
     move || std::mem::forget(captured)
 }
 
-/// The thread counts as one of the pool's as long as it drops the pool's jobs.
+/// While a thread drops a pool's jobs, it counts as a thread of that pool. So its waits for that
+/// pool are refused.
 #[test]
 fn a_destructor_that_waits_for_the_pool_which_drops_it_is_told_so() {
     in_a_minute(|| {
@@ -33,7 +34,7 @@ fn a_destructor_that_waits_for_the_pool_which_drops_it_is_told_so() {
             assert_eq!(early, Err(ShutdownError::WouldDeadlock));
             let refused = [same.wait_idle(), same.shutdown(Shutdown::Drain)];
             let fair = scheduler.wait_idle().is_err();
-            // It is still no thread of any other.
+            // The thread counts as one of `pool` only, so it may wait for `other`.
             send.send((refused, fair, other.wait_idle())).unwrap();
         });
         pool.spawn_detached(asks).unwrap();
@@ -63,7 +64,7 @@ fn a_destructor_that_waits_for_the_locked_pool_which_drops_it_is_told_so() {
     });
 }
 
-/// Both are to be dropped by the same thread.
+/// One thread is to drop both tasks, and the destructor of the first joins the second.
 #[test]
 fn a_destructor_joins_a_task_that_is_to_be_dropped_after_it() {
     in_a_minute(|| {
@@ -90,7 +91,8 @@ thread_local! {
     static WAITS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A lock that is held across a wait may be what the destructor wants.
+/// A waiting worker may hold a lock that the destructor of a queued closure wants. So the worker
+/// must not run such destructors in its wait.
 #[test]
 fn nothing_is_dropped_by_a_worker_that_waits() {
     in_a_minute(|| {
@@ -105,7 +107,8 @@ fn nothing_is_dropped_by_a_worker_that_waits() {
                 wait_for(|| same.is_cancelled() && may_go_on.load(SeqCst));
                 WAITS.set(true);
                 let [one, two, three] = tasks;
-                // Each takes the newest job out of the deque, and puts it back.
+                // In either way, the worker takes the newest job out of its deque, and puts it
+                // back.
                 let join = || ended_in_place(one);
                 match way {
                     0 => same.join(join, || ()).0,
@@ -142,7 +145,8 @@ fn ended_in_place(task: filch::JoinHandle<()>) {
     task.join().unwrap_or_default();
 }
 
-/// Halves are as many as the tree has, so dropping them all would not end before the tree does.
+/// The tree keeps making new halves of `join`s. A cancel that dropped halves until none is left
+/// would not return.
 #[test]
 fn a_cancel_returns_though_a_tree_of_joins_grows() {
     in_a_minute(|| {
@@ -172,7 +176,8 @@ fn a_cancel_returns_though_a_tree_of_joins_grows() {
     });
 }
 
-/// A caller from outside still has the closures of a join whose job is dropped.
+/// A join from outside is queued as a job. If the pool drops this job, the caller still has both
+/// closures.
 #[test]
 fn a_join_from_outside_whose_job_is_dropped_runs_on_its_caller() {
     in_a_minute(|| {

@@ -1,5 +1,5 @@
-//! Tests of pools that close: what they still run although their threads block, and what the end of
-//! a pool waits for.
+//! Tests of pools that close: the jobs that they still run although their threads block, and the
+//! events for which their end waits.
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, in_a_minute, wait_for};
@@ -30,7 +30,7 @@ fn spawn_pending(pool: &ThreadPool, value: impl Send + 'static) -> filch::JoinHa
     task
 }
 
-/// Nobody joins the threads of such a pool.
+/// The pool cannot join threads that the user started, so its end waits for its futures themselves.
 #[test]
 fn the_end_of_a_hosted_pool_waits_for_the_end_of_its_futures() {
     for _ in 0..5 {
@@ -44,7 +44,7 @@ fn the_end_of_a_hosted_pool_waits_for_the_end_of_its_futures() {
             }),
         );
         let end = pool.end().unwrap();
-        // Two at once: each waits for what the other one does.
+        // Two threads shut the pool down at once. Each waits, whichever of them drops the future.
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -57,7 +57,7 @@ fn the_end_of_a_hosted_pool_waits_for_the_end_of_its_futures() {
     }
 }
 
-/// The last thread to go is a guest. It drops the future when it is no worker any more.
+/// The last thread to leave is a guest. It drops the future after it has ceased to be a worker.
 #[test]
 fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
     in_a_minute(|| {
@@ -68,7 +68,7 @@ fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
         pool.take_part(|| {
             pool.shutdown_background(Shutdown::Drain);
             wait_for(|| pool.metrics().num_workers == 0);
-            thread::sleep(Duration::from_millis(20)); // until the other thread has gone
+            thread::sleep(Duration::from_millis(20)); // until the pool's only worker has left
             assert!(!task.is_finished());
         });
         assert_eq!(hears.recv().unwrap(), Err(WouldDeadlock));
@@ -77,7 +77,8 @@ fn a_destructor_at_the_end_of_a_pool_cannot_wait_for_that_end() {
     });
 }
 
-/// The job comes when it has been decided that the pool closes, and before the injector closes.
+/// In some rounds, the job comes after the pool has decided to close, and before its injector
+/// closes.
 #[test]
 fn a_job_accepted_as_the_pool_closes_runs_though_its_threads_block() {
     for round in 0..60 {
@@ -135,7 +136,8 @@ fn a_job_for_a_scope_of_a_closing_pool_ends_though_its_owner_blocks() {
     });
 }
 
-/// While the worker looks for the job of the task that it cancels, the other thread leaves.
+/// A blocked worker cancels a task, and moves the newer jobs of its deque to find that task's job.
+/// Meanwhile the pool's other thread leaves.
 #[test]
 fn a_job_that_its_worker_moves_while_it_blocks_runs_though_the_pool_closes() {
     fn cancels_another(pool: &ThreadPool) {
@@ -162,7 +164,8 @@ fn a_job_that_its_worker_moves_while_it_blocks_runs_though_the_pool_closes() {
     }
 }
 
-/// The pool accepts the job, and closes before the guest pushes it. The only worker leaves.
+/// The pool accepts the guest's job, and closes before the guest pushes it. By then the only worker
+/// has left.
 #[test]
 fn a_job_that_a_guest_pushes_after_the_workers_have_left_runs() {
     in_a_minute(|| {

@@ -1,5 +1,5 @@
 //! Tests which job a worker runs next, which items a thief takes and gives back, which thread may
-//! leave, and what is counted.
+//! leave, and the counts of the metrics.
 //!
 //! Nothing here is timed. A lost job or wake-up shows as a test that does not end.
 
@@ -27,7 +27,7 @@ fn awake(threads: usize) -> ThreadPool {
     ThreadPool::builder().num_threads(threads).start(Start::Eager).build().unwrap()
 }
 
-/// Has a worker call `first`; keeps it busy until the sender goes.
+/// Has a worker call `first`, and keeps it busy until the returned sender is dropped.
 fn occupy(pool: &ThreadPool, first: impl FnOnce() + Send + 'static) -> mpsc::Sender<()> {
     let (release, wait) = mpsc::channel::<()>();
     let (begins, begun) = mpsc::channel();
@@ -49,7 +49,7 @@ fn wait_for_parks(pool: &ThreadPool, count: u64) {
     }
 }
 
-/// What all of them have done together.
+/// Shuts the pool down, and returns the metrics of all its former workers as one sum.
 fn totals(pool: &ThreadPool) -> WorkerMetrics {
     pool.shutdown(Shutdown::Drain).unwrap();
     pool.metrics().workers.swap_remove(0)
@@ -130,12 +130,12 @@ fn a_pool_that_was_never_used_leaves_nothing_behind() {
         drop(pool(2));
         heap::bytes() - before
     };
-    // The first may leave what the thread keeps for the next.
+    // The first pool may leave memory that this thread keeps for later pools.
     bytes_of_one();
     assert_eq!(bytes_of_one(), 0);
 }
 
-/// A call for the metrics holds the lock under which threads come and go.
+/// A thread that calls `metrics` holds the lock under which a pool's threads come and go.
 #[test]
 fn a_job_is_accepted_and_run_whoever_has_the_lock_of_the_threads() {
     let pool = pool(1);
@@ -169,7 +169,8 @@ fn what_a_job_spawns_is_run_next_whatever_waits_outside() {
     assert!(order.chunks(2).all(|it| it == [(it[0].0, "parent"), (it[0].0, "child")]), "{order:?}");
 }
 
-/// The thief has it behind a job that waits for the join.
+/// The thief has stolen the half in one batch with a job that waits for the join. The thief runs
+/// that job first, so the owner must take the half back.
 #[test]
 fn a_half_in_the_deque_of_a_thief_is_taken_back() {
     let pool = pool(2);
@@ -201,7 +202,7 @@ fn a_half_in_the_deque_of_a_thief_is_taken_back() {
         drop(joined);
         second
     });
-    // The thief is free when both are there to be stolen.
+    // This job keeps the thief busy until `blocks` and the half are both in the owner's deque.
     pool.spawn_detached(move || {
         together.wait();
         waits();
@@ -210,8 +211,8 @@ fn a_half_in_the_deque_of_a_thief_is_taken_back() {
     assert_eq!(owner.join().unwrap(), 7);
 }
 
-/// A worker that ends its job after the shutdown looks for another where one has been busy since
-/// before.
+/// A worker ends its job after the shutdown, and looks for another job. It finds those of a worker
+/// that has been busy since before the shutdown.
 #[test]
 fn a_cancelled_pool_runs_nothing_that_it_steals() {
     let pool = pool(2);
@@ -230,7 +231,7 @@ fn a_cancelled_pool_runs_nothing_that_it_steals() {
     tasks.into_iter().for_each(|it| assert!(it.join().unwrap_err().is_cancelled()));
 }
 
-/// Sleeps in the way of a driver that has always something to do.
+/// A park that returns at once, as in a driver that always has something to do.
 struct Restless(ThreadPark);
 
 impl Park for Restless {
@@ -242,7 +243,8 @@ impl Park for Restless {
     }
 }
 
-/// Has a thread come for one that blocks, which is busy afterwards until the sender goes.
+/// Makes one thread spare: while a job blocks, another thread comes. Afterwards that job keeps its
+/// own thread busy until the returned sender is dropped.
 pub(crate) fn make_one_spare(pool: &ThreadPool) -> mpsc::Sender<()> {
     let ((end_block, inbox), (ends, ended)) = (mpsc::channel(), mpsc::channel());
     let (release, wait) = mpsc::channel::<()>();
@@ -266,7 +268,7 @@ fn a_thread_to_spare_stays_until_it_has_had_nothing_to_do_for_long() {
         let parks = pool.metrics().workers.iter().map(|it| it.park_count).max().unwrap();
         wait_for_parks(&pool, parks + 2);
         assert_eq!(pool.metrics().num_workers, 2);
-        // Something to do that no other thread can do.
+        // The call of a broadcast gives the spare thread something to do.
         pool.broadcast(|_| ()).unwrap();
     }
 }
@@ -294,12 +296,12 @@ fn no_job_wakes_a_thread_to_spare_while_enough_others_run() {
     }
     let before = parks();
     let tasks = (0..100).map(|n| {
-        // So that who is woken is asleep again.
+        // Meanwhile the worker that the last job woke falls asleep again.
         thread::sleep(Duration::from_micros(100));
         pool.spawn(move || n)
     });
     let tasks: Vec<_> = tasks.collect();
-    // The wake-ups that need no reason.
+    // Spurious wake-ups cause a few more parks.
     assert!(parks() - before < 10, "{} of 100 jobs", parks() - before);
     drop(release);
     assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq(0..100));
@@ -320,7 +322,7 @@ fn a_thread_to_spare_leaves_while_jobs_keep_coming() {
     pool.wait_idle().unwrap();
 }
 
-/// Says what it is asked for.
+/// Sends each timeout for which it is asked to park.
 struct Telling(ThreadPark, mpsc::Sender<Option<Duration>>);
 
 impl Park for Telling {
@@ -339,7 +341,8 @@ fn a_thread_that_is_not_to_spare_sleeps_without_end() {
     let make = move |_| Telling(ThreadPark::new(), timeouts.clone());
     let builder = ThreadPool::builder().num_threads(1).start(Start::Eager);
     let pool = builder.keep_alive(AN_HOUR).parker(make).build().unwrap();
-    // Of its first turn, and when there was nothing.
+    // The first park polls, with a timeout of zero. The second finds no job, and sleeps without
+    // end.
     assert_eq!([inbox.recv(), inbox.recv()], [Ok(Some(Duration::ZERO)), Ok(None)]);
     drop(pool);
 }
@@ -348,7 +351,7 @@ fn a_thread_that_is_not_to_spare_sleeps_without_end() {
 fn who_wakes_up_and_finds_nothing_is_counted() {
     let pool = awake(2);
     pool.wait_idle().unwrap();
-    // One is told to go, and so the other wakes up.
+    // One worker is told to leave, which also wakes the other one up.
     pool.resize(1).unwrap();
     while pool.metrics().num_workers > 1 {
         thread::yield_now();
@@ -367,7 +370,7 @@ fn who_wakes_up_for_a_job_has_not_found_nothing() {
         pool.wait_idle().unwrap();
     }
     let WorkerMetrics { park_count, noop_count, .. } = totals(&pool);
-    // It may have been woken too early.
+    // A wake-up that comes too early adds one to both counts.
     assert_eq!(noop_count, park_count - 1 - 5);
 }
 
@@ -378,16 +381,17 @@ fn a_theft_is_counted() {
     let victim = pool.spawn(move || {
         let (sender, inbox) = mpsc::channel();
         same.spawn_detached(move || sender.send(7).unwrap()).unwrap();
-        inbox.recv().unwrap() // busy until another has run it
+        inbox.recv().unwrap() // busy until the other worker has run it
     });
     assert_eq!(victim.join().unwrap(), 7);
     let WorkerMetrics { steal_count, steal_operations, .. } = totals(&pool);
     assert_eq!((steal_count, steal_operations), (1, 1));
 }
 
-/// The function spawns into a pool that is starting its threads under a lock.
+/// The deferred function spawns into a pool that is starting its threads under a lock.
 ///
-/// Alone: any thread that collects calls the deferred functions of the whole process.
+/// The test runs in a process of its own: a thread that collects garbage calls the deferred
+/// functions of all threads.
 #[test]
 fn a_pool_calls_no_function_that_its_user_deferred() {
     alone(|| {
@@ -407,7 +411,8 @@ fn a_pool_calls_no_function_that_its_user_deferred() {
     });
 }
 
-/// Its way is some microseconds long, and there is no place on it where a job may come unheard.
+/// A worker needs some microseconds to fall asleep. It must notice a job that comes at any moment
+/// of them.
 #[test]
 fn a_worker_on_its_way_to_sleep_hears_of_every_job() {
     let spin = |count| (0..count).for_each(|_| std::hint::spin_loop());
@@ -415,7 +420,8 @@ fn a_worker_on_its_way_to_sleep_hears_of_every_job() {
     for round in 1..20_000 {
         let runs = Arc::clone(&last);
         pool.spawn_detached(move || runs.store(round, SeqCst)).unwrap();
-        // The thread that yields at once comes back when the worker sleeps.
+        // If this thread yielded at once, it would come back only when the worker sleeps. So it
+        // spins first.
         (0..1000).take_while(|_| last.load(SeqCst) < round).for_each(|_| spin(1));
         while last.load(SeqCst) < round {
             thread::yield_now();

@@ -1,4 +1,4 @@
-//! A pool's `join` and `scope` under a token that is cancelled.
+//! Tests `join` and `scope` of a pool under a token that is cancelled.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;

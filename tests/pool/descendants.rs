@@ -1,5 +1,5 @@
-//! Tests that a job which runs in a wait descends from the awaited job, so that the stack of a
-//! thread is never deeper than that of the serial program.
+//! Tests that a job which runs in a wait descends from the awaited job. Then the stack of a thread
+//! is never deeper than that of the serial program.
 
 use crate::common::waiting::done;
 use crate::waiting::tight;
@@ -14,12 +14,12 @@ use std::thread;
 use std::time::Duration;
 
 thread_local! {
-    /// The nodes whose frames are on this stack, the outermost first.
+    /// The nodes whose frames are on this thread's stack, the outermost first.
     static OPEN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `f` as a node of a binary tree: of the root, whose number is 1, or of a child, which is 2n
-/// or 2n + 1.
+/// Runs `f` as a node of a binary tree, and panics if the node below it on the stack is no
+/// ancestor. The root is 1, and the children of n are 2n and 2n + 1.
 fn as_node<R>(node: u64, f: impl FnOnce() -> R) -> R {
     OPEN.with_borrow_mut(|open| {
         if let Some(&below) = open.last() {

@@ -1,5 +1,5 @@
-//! Runs the suite for every executor over filch's own. `tests/foreign/executors.rs` runs it over
-//! those of other crates.
+//! Runs the suite for every executor over the executors of filch. `tests/foreign/executors.rs` runs
+//! this suite over executors of other crates.
 
 use crate::every_executor::over_executors;
 use filch::ThreadPool;

@@ -1,5 +1,5 @@
-//! Tests of threads that take part in a pool for a while, and of a thread that is a worker for life
-//! but runs jobs only in its waits.
+//! Tests of threads that take part in a pool for a while. Also tests a worker for life which runs
+//! jobs only in its waits.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied};
 use filch::executor::{Inline, Reason, Shutdown, TaskBuilder, WouldDeadlock};
@@ -97,7 +97,7 @@ fn jobs_for_a_scope_of_another_thread_do_not_go_with_the_guest() {
         pool.take_part(|| (0..10).for_each(|_| scope.spawn(|| add_one(&count))));
         drop(release);
     });
-    // A scope of a worker, which only its owner or the guest can help: the pool has one thread.
+    // The pool's only thread owns this scope, so only that thread or the guest can run its job.
     done(pool.spawn({
         let pool = pool.clone();
         move || {
@@ -154,7 +154,8 @@ fn a_pool_waits_at_its_end_for_its_guests() {
                     let queued = pool.spawn(|| 7);
                     inside.wait();
                     goes.1.recv().unwrap();
-                    // The pool closes, and has no other thread: what is forked runs here.
+                    // The pool closes, and its only worker is occupied. So the guest runs its own
+                    // forks.
                     let mut count = 0;
                     pool.scope(|scope| scope.spawn(|| count += 1));
                     assert_eq!(pool.join(|| count, || 2), (1, 2));
@@ -199,7 +200,8 @@ fn no_stranger_runs_while_a_guest_waits() {
     for _ in 0..200 {
         pool.take_part(|| {
             let mut held = lock.lock().unwrap();
-            // The newest of its jobs wants the lock, as one does that is queued in the pool.
+            // Two of the guest's jobs want the lock: one is older than the `join`, the other is its
+            // newest.
             let wants = || {
                 let lock = lock.clone();
                 move || *lock.lock().unwrap() += 1
@@ -270,7 +272,7 @@ fn callers_take_part_if_the_builder_says_so() {
     assert!(result.is_err());
     drop(release);
     pool.wait_idle().unwrap();
-    // A worker of another pool waits as it does without.
+    // A worker of another pool cannot take part. Its `join` waits, as without `callers_take_part`.
     let (same, other) = (pool.clone(), ThreadPool::new(1).unwrap());
     assert_eq!(done(other.spawn(move || same.join(|| 1, || 2))), (1, 2));
 }
@@ -287,7 +289,7 @@ fn a_task_of_another_executor_takes_part_and_stays_a_task() {
             goes.1.recv().unwrap();
             assert!(task::is_cancelled(), "the task is, of which this is a part");
             let (done, both) = same.join(task::is_cancelled, || 1);
-            // A task of the pool is no part of it.
+            // The spawned task is no part of the cancelled one.
             (done, both, same.spawn(task::is_cancelled).join().unwrap())
         })
     });
@@ -295,7 +297,7 @@ fn a_task_of_another_executor_takes_part_and_stays_a_task() {
     task.cancel();
     goes.0.send(()).unwrap();
     assert_eq!(done(task), (true, 1, false));
-    // It runs what it waits for in its own place of the queue.
+    // The queue runs one task at a time, so the waiting task must run the other one in its place.
     let (same, other) = (pool.clone(), queue.clone());
     let task = queue.spawn(move || same.take_part(|| other.spawn(|| 7).join().unwrap()));
     assert_eq!(done(task), 7);
@@ -332,7 +334,7 @@ fn a_thread_of_a_pool_of_its_own_runs_jobs_in_its_waits() {
         assert_eq!(pool::yield_now(), Some(Yield::Executed));
         assert!(task.is_finished());
         assert_eq!(pool.wait_idle(), Err(WouldDeadlock));
-        // Others wait for its waits.
+        // The call of another thread's broadcast is made when this thread yields.
         thread::scope(|threads| {
             let other = threads.spawn(|| pool.broadcast(|index| (index, here())));
             while !other.is_finished() {
@@ -420,7 +422,7 @@ fn a_guest_that_blocks_already_passes_on_what_it_is_told() {
 #[test]
 fn a_thread_of_another_executor_is_that_again_when_it_was_a_guest() {
     let pool = ThreadPool::new(1).unwrap();
-    // A wait on a thread of a stepper is one on virtual time.
+    // A task of a stepper must wait on virtual time, even after its thread was a guest.
     let stepper = Stepper::new(1, 2);
     let handle = stepper.handle();
     let task = TaskBuilder::on(&stepper).spawn(move || {
@@ -455,7 +457,7 @@ fn a_task_of_the_pool_is_no_part_of_the_task_that_its_guest_is_in() {
     queue.token().cancel();
     goes.0.send(()).unwrap();
     begun.1.recv().unwrap();
-    // The guest runs what the closed pool does not take back.
+    // The closed pool does not take back the guest's queued job, so the guest runs it.
     pool.shutdown_timeout(Shutdown::Drain, Duration::from_millis(1)).unwrap_err();
     goes.0.send(()).unwrap();
     assert_eq!(done(task), ((true, true), false));
@@ -469,7 +471,7 @@ fn a_worker_for_life_leaves_the_pool_when_its_thread_ends() {
         let ((called, calls), same) = (channel(), pool.clone());
         let call = move |index| called.send(index).unwrap();
         let waits = thread::spawn(move || same.broadcast(call).unwrap());
-        // The calls are all queued by then, and this thread ends without a wait.
+        // Both calls are queued by then. This thread ends without a wait, so it makes no call.
         assert_eq!(calls.recv().unwrap(), 1);
         let release = occupied(&pool);
         (release, pool.spawn(here), waits, pool)

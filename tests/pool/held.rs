@@ -1,5 +1,5 @@
-//! Halves of `join`s that a worker holds because no other worker wanted work: other workers get at
-//! them however long the first half is.
+//! Halves of `join`s that a worker holds because no other worker wanted work. Other workers still
+//! get these halves, however long the first half runs.
 
 use crate::common::waiting::{Meeting, done, wait_for};
 use crate::waiting::tight;
@@ -8,12 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// The other workers of a pool, which run a job until they are released. Meanwhile none asks for
+/// Keeps the other workers of a pool busy until they are released. Meanwhile none of them asks for
 /// work.
 struct Busy(Arc<AtomicBool>);
 
 impl Busy {
-    /// Called on a worker.
+    /// Starts a busy job on each of `count` other workers. The caller is a worker too.
     fn others(pool: &ThreadPool, count: usize) -> Self {
         let (goes_on, meeting) = (Arc::new(AtomicBool::new(true)), Arc::new(Meeting::default()));
         for _ in 0..count {
@@ -39,8 +39,8 @@ impl Drop for Busy {
     }
 }
 
-/// Joins, each in the first half of the one before. Calls `innermost` when all second halves are
-/// pending.
+/// Nests `joins` joins, each in the first half of the one around it. Calls `innermost` when all
+/// second halves are pending.
 fn nest(
     pool: &ThreadPool,
     joins: usize,
@@ -80,7 +80,7 @@ fn a_half_that_was_raided_is_run_once_and_one_that_was_not_by_its_owner() {
         let second = || {
             let by = pool::worker_index().unwrap();
             ran.lock().unwrap().push(by);
-            // The other worker keeps busy with the first that it takes.
+            // The other worker stays busy with the first of the halves that it takes.
             if ran.lock().unwrap().len() == 1 {
                 wait_for(|| end.load(SeqCst));
             } else if ran.lock().unwrap().len() == 10 {
@@ -106,13 +106,14 @@ fn chain(pool: &ThreadPool, length: usize, is_leaf_first: bool, leaf: &(dyn Fn()
     if is_leaf_first { _ = pool.join(leaf, rest) } else { _ = pool.join(rest, leaf) }
 }
 
-/// A leaf ends when as many have begun as there are workers: all work at the same time, to the end.
+/// A leaf ends when each worker has begun a leaf of its round. So all workers must be busy until
+/// the chain ends.
 #[test]
 fn a_chain_of_long_leaves_keeps_every_worker_busy() {
     let cases = [(2, true), (2, false), (4, true), (4, false)].map(|it| [(it, false), (it, true)]);
     for ((threads, is_leaf_first), is_tight) in cases.into_iter().flatten() {
-        // With as many threads as there may be, a worker that waits finds the next leaf wherever it
-        // was stolen to.
+        // With as many threads as the pool may have, a waiting worker finds the next leaf, wherever
+        // it was stolen to.
         let pool = if is_tight { tight(threads) } else { ThreadPool::new(threads).unwrap() };
         let begun = AtomicUsize::new(0);
         let same = pool.clone();
@@ -128,8 +129,8 @@ fn a_chain_of_long_leaves_keeps_every_worker_busy() {
     }
 }
 
-/// The first waits for a half that the second runs, of which the third has stolen a half. The
-/// second and the third do not wait.
+/// The first worker waits for a half that the second runs. The third has stolen a part of that
+/// half, and needs help with it. Only the first is free: the second and third do not wait.
 #[test]
 fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
     for is_offered in [true, false] {
@@ -164,7 +165,8 @@ fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
     }
 }
 
-/// The same, by jobs of scopes.
+/// Each of three workers owns a scope, and runs a job of the scope around it. Only the outermost
+/// owner waits, so it must run the innermost job.
 #[test]
 fn a_worker_that_waits_for_a_scope_follows_what_was_stolen_from_its_thief() {
     let pool = tight(3);
@@ -193,7 +195,8 @@ fn a_worker_that_waits_for_a_scope_follows_what_was_stolen_from_its_thief() {
     done(task);
 }
 
-/// `blocking` has the worker offer what it holds: not above the place where the scope began.
+/// `blocking` has a worker offer the halves that it holds, but none from before its scope. The wait
+/// of the scope would run such a half.
 #[test]
 fn a_scope_finds_no_half_that_was_held_before_it_began() {
     let pool = tight(2);
@@ -225,7 +228,7 @@ fn a_half_that_was_held_while_another_is_offered_is_found_by_its_own_index() {
         let innermost = || {
             pool::blocking(|| ());
             same.join(|| note(0), || note(1));
-            // Lies above the halves that were offered, and stays.
+            // This job lies above the offered halves, and stays there during the next `join`.
             let task = same.spawn(|| 7);
             same.join(|| note(2), || note(3));
             assert_eq!(task.join().unwrap(), 7);

@@ -16,7 +16,7 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-/// A pool on threads of ours.
+/// Returns a pool whose threads the tests start.
 pub(crate) fn hosted(threads: usize) -> ThreadPool {
     let start = |worker: pool::WorkerThread| {
         thread::spawn(|| worker.run());
@@ -34,7 +34,7 @@ fn a_hosted_pool_has_as_many_threads_as_it_was_built_with() {
     assert_eq!(indices, [(0, Some(0)), (1, Some(1))]);
     assert_eq!(pool.resize(3).unwrap_err().kind(), io::ErrorKind::Unsupported);
     assert_eq!(pool.resize(1).unwrap_err().kind(), io::ErrorKind::Unsupported);
-    // None takes the place of one that blocks.
+    // No thread is started in the place of one that blocks.
     let (sender, inbox) = channel::<()>();
     let task = pool.spawn(move || pool::blocking(|| inbox.recv().is_err()));
     wait_for(|| pool.metrics().num_blocked == 1);
@@ -54,7 +54,7 @@ fn a_thread_that_was_a_worker_goes_on_as_none() {
         thread::spawn(move || {
             worker.run();
             assert_eq!(pool::worker_index(), None);
-            // It may wait for the pool in which it was.
+            // The thread is no worker any more, so it may wait for its former pool.
             let pool = cell.get().unwrap();
             sender.send((pool.wait_idle(), pool.shutdown(Shutdown::Drain))).unwrap();
         });
@@ -66,7 +66,7 @@ fn a_thread_that_was_a_worker_goes_on_as_none() {
     assert_eq!(sender.1.recv(), Ok((Ok(()), Ok(()))));
 }
 
-/// The last worker ends while the pool's end drops the first of two jobs.
+/// The pool's end drops two jobs. The destructor of the first job ends the last worker.
 #[test]
 fn a_wait_for_an_idle_pool_hears_of_the_last_dropped_job() {
     let mut mine = None;
@@ -86,13 +86,13 @@ fn a_wait_for_an_idle_pool_hears_of_the_last_dropped_job() {
     let first = OnDrop(move || {
         drop(ends.take());
         thread.take().unwrap().join().unwrap();
-        thread::sleep(Duration::from_millis(50)); // so that the waiting thread looks meanwhile
+        thread::sleep(Duration::from_millis(50)); // meanwhile `waiting` looks
     });
     pool.spawn_detached(move || drop(first)).unwrap();
     pool.spawn_detached(|| ()).unwrap();
     let idle = pool.clone();
     let waiting = thread::spawn(move || idle.wait_idle().unwrap());
-    thread::sleep(Duration::from_millis(50)); // so that it sleeps
+    thread::sleep(Duration::from_millis(50)); // until `waiting` sleeps
     pool.shutdown(Shutdown::Drain).unwrap();
     in_a_minute(|| waiting.join().unwrap());
 }
@@ -182,7 +182,8 @@ fn a_pool_that_is_shut_down_in_the_background_is_not_waited_for() {
     }
 }
 
-/// Both wait for each other's call, so each has to make its own in its wait.
+/// Each of the two workers waits for the other's call, so each has to make its own call in its
+/// wait.
 #[test]
 fn broadcasts_of_workers_that_wait_for_each_other_come_to_an_end() {
     for _ in 0..100 {
@@ -198,7 +199,7 @@ fn broadcasts_of_workers_that_wait_for_each_other_come_to_an_end() {
     }
 }
 
-/// In each kind of wait: a half, a scope, a handle.
+/// The worker waits in each of three ways: for a half, for a scope and for a handle.
 #[test]
 fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
     for way in 0..3 {
@@ -229,8 +230,8 @@ fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
             }
         });
         both.of(3);
-        // The one that runs the other half makes its call afterwards; the one that waits for it,
-        // meanwhile.
+        // The worker that is blocked makes its call after `release`. The worker that waits for the
+        // blocked one makes its call before.
         let sender = calls.0.clone();
         pool.spawn_broadcast(move |index| sender.send(index).unwrap()).unwrap();
         let first = calls.1.recv().unwrap();
@@ -241,7 +242,8 @@ fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
     }
 }
 
-/// A stranger: it may want a lock that the thread holds.
+/// A call of `broadcast` is a stranger to a waiting worker: it may want a lock that this worker
+/// holds.
 #[test]
 fn a_worker_that_waits_does_not_make_the_call_of_the_broadcast_that_waits() {
     let pool = hosted(2);
@@ -305,8 +307,8 @@ fn a_broadcast_of_a_cancelled_scope_or_of_a_closed_pool_calls_nobody() {
     assert_eq!(pool.scope(|scope| scope.spawn_broadcast(call)), Err(Reason::Closed));
 }
 
-/// What lies in a worker's own deque, in the injector, in another's deque, and a half that it has
-/// offered itself.
+/// A worker that yields runs jobs from the injector and from its own deque, and a half that it has
+/// offered.
 #[test]
 fn a_worker_that_yields_runs_what_it_finds() {
     let pool = hosted(1);
@@ -318,7 +320,7 @@ fn a_worker_that_yields_runs_what_it_finds() {
         });
         assert_eq!(pool::yield_local(), Some(Yield::Idle), "it is in the injector");
         assert_eq!(pool::yield_now(), Some(Yield::Executed));
-        // A half of our own, which this thread runs before the first has ended.
+        // This thread offers the second half, and runs it before the first has ended.
         let order = Mutex::new(Vec::new());
         let note = |what| order.lock().unwrap().push(what);
         same.join(
@@ -336,8 +338,8 @@ fn a_worker_that_yields_runs_what_it_finds() {
     assert_eq!(pool::yield_now(), None);
 }
 
-/// Nor does one that waits, and what it has pushed meanwhile is dropped. Halves run: what has begun
-/// goes on to its end.
+/// A worker of a cancelled pool runs no queued job when it yields or waits, and its queued jobs are
+/// dropped. A half of a `join` that has begun still runs.
 #[test]
 fn a_worker_of_a_cancelled_pool_that_yields_runs_nothing() {
     let pool = hosted(1);
@@ -354,8 +356,8 @@ fn a_worker_of_a_cancelled_pool_that_yields_runs_nothing() {
     assert_eq!(results, (([Some(Yield::Idle); 2], 7), true));
 }
 
-/// Two pools of one thread: each waits for a job of the other's, which waits for one of the
-/// first's.
+/// Each of two pools has one thread. This thread waits for a job of the other pool, which waits for
+/// a job of the first pool.
 #[test]
 fn workers_that_wait_for_each_others_pools_run_what_there_is() {
     let pools = [hosted(1), hosted(1)];
@@ -404,7 +406,7 @@ fn the_condition_of_a_wait_may_wait_for_another_pool() {
     }));
 }
 
-/// While the condition waits, no notifier relies on its worker.
+/// While the condition blocks, no notifier relies on the worker that evaluates it.
 #[test]
 fn the_condition_of_a_wait_may_wait_for_a_job_from_outside() {
     let pool = ThreadPool::new(2).unwrap();
@@ -429,7 +431,8 @@ fn the_condition_of_a_wait_may_wait_for_a_job_from_outside() {
     }
 }
 
-/// The condition's own wait can contain another such wait, which sleeps not at all.
+/// The condition can contain another `run_until`. The inner one here ends at its second look, so it
+/// never sleeps.
 #[test]
 fn the_condition_of_a_wait_may_contain_such_a_wait() {
     in_a_minute(|| {
@@ -458,7 +461,7 @@ fn the_condition_of_a_wait_may_contain_such_a_wait() {
     });
 }
 
-/// A broadcast comes first, however long the worker has looked nowhere else.
+/// A worker that yields makes the call of a broadcast before it runs an older job from outside.
 #[test]
 fn a_broadcast_comes_before_a_job_from_outside_in_a_wait() {
     let builder = ThreadPool::builder().num_threads(1);

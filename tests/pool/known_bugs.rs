@@ -17,8 +17,8 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// B7: `Dispose` before the first use dereferenced null; from a thread of the pool it waited for
-/// itself.
+/// B7: `Dispose` of a pool that was never used dereferenced null. A worker that disposed of its own
+/// pool waited for itself.
 #[test]
 fn a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
     let unused = pool(2);
@@ -29,7 +29,7 @@ fn a_pool_that_was_never_used_shuts_down_and_no_worker_shuts_down_its_own() {
     assert_eq!(answer, Err(WouldDeadlock));
 }
 
-/// B8: the threads were published before they were there.
+/// B8: other threads saw the pool's array of threads before the threads were in it.
 #[test]
 fn whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
     for _ in 0..100 {
@@ -55,7 +55,8 @@ fn whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
         });
         assert_eq!(pool.metrics().num_workers, 0);
     }
-    // The system has no such stack to give, so there is never a thread, and no call relies on one.
+    // The system cannot give such a large stack. So this pool never has a thread, and must refuse
+    // each job.
     let none = ThreadPool::builder().num_threads(1).stack_size(usize::MAX / 8 * 7).build().unwrap();
     for _ in 0..3 {
         let refused = none.task().try_spawn(|| 7).expect_err("nobody would run it");
@@ -63,7 +64,7 @@ fn whoever_comes_while_the_threads_start_sees_none_that_is_not_there() {
     }
 }
 
-/// B9: a thread of one pool that queued into another pushed into its own deque.
+/// B9: a worker that queued a job into another pool pushed it into its own deque.
 #[test]
 fn what_is_spawned_into_another_pool_runs_there() {
     let named = |name| ThreadPool::builder().num_threads(1).thread_name(name).build().unwrap();
@@ -77,21 +78,22 @@ fn what_is_spawned_into_another_pool_runs_there() {
         });
         (name(), inner)
     });
-    // No worker waits here, so each job runs where it was sent.
+    // No thread waits here, so each job runs in the pool into which it was spawned.
     let (first, inner) = names.join().unwrap();
     let (second, innermost) = inner.join().unwrap();
     assert_eq!([first, second, innermost.join().unwrap()], ["here-0", "there-0", "here-0"]);
 }
 
-/// B10: the loop never came to its stealing; what was stolen replaced what was found; a thread that
-/// stole ended.
+/// B10: a worker's loop never came to its stealing. A stolen job replaced a job that had been
+/// found. A worker that had stolen ended.
 #[test]
 fn an_idle_worker_steals_and_lives_on() {
     let pool = pool(2);
     for round in 1..=50 {
         let (same, (sender, inbox)) = (pool.clone(), mpsc::channel());
         pool.spawn_detached(move || {
-            // In the deque of a worker that is busy until they have run.
+            // The jobs lie in the deque of a worker that is busy until they have run, so the other
+            // worker must steal them.
             for number in 0..10 {
                 let sender = sender.clone();
                 same.spawn_detached(move || sender.send(number).unwrap()).unwrap();
@@ -110,14 +112,14 @@ fn an_idle_worker_steals_and_lives_on() {
     assert!(steals >= 500, "only a thief can have run them");
 }
 
-/// B11: a thread whose own queue is never empty looked nowhere else, and never noticed that it
-/// should end.
+/// B11: a worker whose own deque was never empty looked at no other queue, and never noticed the
+/// shutdown.
 #[test]
 fn outside_work_and_shutdown_get_their_turn() {
     fn again(pool: &ThreadPool, rounds: &Arc<AtomicUsize>) {
         rounds.fetch_add(1, SeqCst);
         let (same, rounds) = (pool.clone(), Arc::clone(rounds));
-        // Refused once the pool is closed.
+        // This is refused once the pool is closed.
         let _ = pool.spawn_detached(move || again(&same, &rounds));
     }
     let (pool, rounds) = (pool(1), Arc::new(AtomicUsize::new(0)));
@@ -129,8 +131,8 @@ fn outside_work_and_shutdown_get_their_turn() {
     assert!(rounds.load(SeqCst) > 1);
 }
 
-/// rayon#592, rayon#957: a thread that waits, with a lock, ran unrelated work that wanted the same
-/// lock, or that took hours.
+/// rayon#592, rayon#957: a thread that waited with a lock ran unrelated jobs, which wanted the same
+/// lock or ran for hours.
 #[test]
 fn waiting_runs_nothing_but_what_is_waited_for() {
     let (pool, lock) = (pool(1), Arc::new(Mutex::new(0)));
@@ -141,8 +143,8 @@ fn waiting_runs_nothing_but_what_is_waited_for() {
             same.spawn_detached(move || *lock.lock().unwrap() += 1).unwrap();
         }
         let held = same_lock.lock().unwrap();
-        // With that held, each kind of waiting: the jobs above are unrelated, and in the same
-        // deque.
+        // The task waits in each way while it has the lock. The ten jobs are unrelated, and lie in
+        // the same deque.
         let task = same.spawn(|| 1);
         let mut in_scope = 0;
         same.scope(|scope| scope.spawn(|| in_scope = 2));
@@ -156,7 +158,7 @@ fn waiting_runs_nothing_but_what_is_waited_for() {
     assert_eq!(*lock.lock().unwrap(), 10);
 }
 
-/// rayon#688, rayon#483, nearcore#15016: threads that outlive their pool.
+/// rayon#688, rayon#483, nearcore#15016: threads outlived their pool.
 #[test]
 fn when_shutdown_returns_the_threads_have_gone() {
     let (starts, stops) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -172,7 +174,7 @@ fn when_shutdown_returns_the_threads_have_gone() {
     assert_eq!((starts.load(SeqCst), stops.load(SeqCst)), (3, 3));
 }
 
-/// tokio#7499, tokio#8406: what was submitted during a shutdown neither ran nor was refused.
+/// tokio#7499, tokio#8406: a job that was submitted during a shutdown neither ran nor was refused.
 #[test]
 fn whatever_meets_a_shutdown_is_run_or_refused() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -204,21 +206,21 @@ fn a_panic_of_a_detached_job_ends_nothing() {
     assert_eq!((pool.metrics().panic_count, pool.metrics().num_workers), (10, 1));
 }
 
-/// dotnet/runtime#112796, async-executor#64: jobs that no thread could reach, behind a worker that
+/// dotnet/runtime#112796, async-executor#64: no thread could reach the jobs behind a worker that
 /// blocks.
 #[test]
 fn jobs_behind_a_worker_that_blocks_are_stolen() {
     let pool = pool(2);
     let (same, (sender, inbox)) = (pool.clone(), mpsc::channel());
     let blocked = pool.spawn(move || {
-        // The newest too: there is no slot that only its owner sees.
+        // The newest job is stolen too: no slot of the deque is visible to the owner only.
         same.spawn_detached(move || sender.send(7).unwrap()).unwrap();
         inbox.recv().unwrap()
     });
     assert_eq!(blocked.join().unwrap(), 7);
 }
 
-/// rayon#1014, moonbit/async#520: cancelling says nothing, or cancels what it should not.
+/// rayon#1014, moonbit/async#520: a cancel did not report its effect, or cancelled another job.
 #[test]
 fn cancelling_a_queued_job_cancels_that_job() {
     let pool = pool(1);
@@ -245,13 +247,13 @@ fn cancelling_a_queued_job_cancels_that_job() {
     assert_eq!(pool.metrics().tasks_run(), 6, "tombstones are no turns");
 }
 
-/// switchyard#5, choir#7, tokio#1768: a wake-up that is lost when a job comes while a worker goes
-/// to sleep.
+/// switchyard#5, choir#7, tokio#1768: a wake-up was lost if a job came while a worker fell asleep.
 #[test]
 fn no_job_is_slept_on() {
     let pool = pool(2);
     for round in 0..3_000 {
-        // At different moments after the last job: while a worker spins, yields, prepares, sleeps.
+        // In different rounds, the jobs come while a worker spins, yields, prepares to sleep or
+        // sleeps.
         (0..round % 64 * 8).for_each(|_| std::hint::spin_loop());
         let together = Arc::new(Barrier::new(3));
         for _ in 0..2 {
@@ -262,8 +264,8 @@ fn no_job_is_slept_on() {
     }
 }
 
-/// tikv, divviup/janus#3118: the backlog cannot be seen, and a task that a full or closed queue
-/// refuses is gone.
+/// tikv, divviup/janus#3118: the backlog could not be read, and a job was lost if a full or closed
+/// queue refused it.
 #[test]
 fn what_waits_is_counted_and_what_is_refused_comes_back() {
     let pool = pool(1);

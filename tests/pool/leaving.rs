@@ -16,12 +16,12 @@ use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Keeps a pool until it is told otherwise, uses it once more, and drops its handle.
+/// When dropped, waits until it is released, calls `last_use` on the pool, and drops its handle.
 struct Last<P> {
     released: Receiver<()>,
     pool: P,
     last_use: fn(&P),
-    /// Dropped after the pool.
+    /// Dropped after the pool's handle, which the receiver notices.
     _gone: Sender<()>,
 }
 
@@ -32,7 +32,8 @@ impl<P> Drop for Last<P> {
     }
 }
 
-/// A [`Last`] of a pool; who lets it go; and who hears that it is gone.
+/// Returns a [`Last`] of a pool, a sender that releases it, and a receiver that hears when it is
+/// gone.
 fn last<P>(pool: P, last_use: fn(&P)) -> (Last<P>, Sender<()>, Receiver<()>) {
     let ((release, released), (gone, is_gone)) = (mpsc::channel(), mpsc::channel());
     (Last { released, pool, last_use, _gone: gone }, release, is_gone)
@@ -47,8 +48,8 @@ thread_local! {
     static LOCKED: RefCell<Option<Last<Arc<LockedPool>>>> = const { RefCell::new(None) };
 }
 
-/// The destructor of a thread-local runs when the worker is none any more, and the thread still
-/// there.
+/// The destructor of a thread-local value runs when its thread is no worker any more, but has not
+/// ended yet.
 #[test]
 fn a_thread_of_a_pool_never_waits_for_itself_not_even_at_its_end() {
     alone(|| {
@@ -96,7 +97,7 @@ fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
                 let _ = held.recv_timeout(MINUTE);
                 last
             }));
-            // Now, so that the result is the thread's to drop.
+            // The task's handle is gone by now, so the task's thread drops the result.
             drop(goes);
         },
         |pool, last| pool.spawn_detached(move || panic_any(Mutex::new(last))).unwrap(),
@@ -125,7 +126,7 @@ fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
         release.send(()).unwrap();
         assert!(is_gone(&gone));
     }
-    // And in a hook.
+    // The last handle may also go in a stop hook.
     let kept = Arc::new(Mutex::new(None));
     let same = kept.clone();
     let builder = ThreadPool::builder().num_threads(2);
@@ -142,13 +143,13 @@ fn the_last_handle_of_a_pool_may_go_wherever_its_threads_run_something() {
 
 type Spawned = Sender<Result<JoinHandle<usize>, Reason>>;
 
-/// The pool that a hook of it uses, once it is there.
+/// The pool that its own hook uses, once this cell is set.
 type Known = Arc<OnceLock<(ThreadPool, Mutex<Spawned>)>>;
 
-/// A pool whose threads, when they go, use it in every way, and send what came of it.
+/// Returns a pool whose stop hook uses the pool in every way, and sends the result of a spawn.
 fn with_a_stop_hook() -> (ThreadPool, Known) {
     let known = Known::default();
-    // Not a handle: the pool has the hook.
+    // Weak, since the pool owns the hook: a handle in the hook would keep the pool alive.
     let same = Arc::downgrade(&known);
     let hook = move |index: usize| {
         let Some(known) = same.upgrade() else { return };
@@ -190,7 +191,7 @@ fn what_a_stop_hook_spawns_runs_or_is_refused() {
     }
 }
 
-/// The pool shuts down while threads go.
+/// The pool shuts down while `resize` makes some of its threads leave.
 #[test]
 fn what_a_stop_hook_spawns_as_the_pool_ends_runs_or_is_refused() {
     for _ in 0..100 {
@@ -236,7 +237,7 @@ fn what_other_hooks_spawn_runs() {
     let pool = builder.on_thread_unpark(move |index| unpark(index)).build().unwrap();
     assert!(known.set(pool.clone()).is_ok());
     done(pool.spawn(|| ()));
-    // A job of a hook wakes the worker, which calls the next.
+    // Each job of a hook wakes the worker, whose next hook spawns the next job.
     for _ in 0..100 {
         inbox.recv_timeout(MINUTE).expect("a job that a hook has spawned runs");
     }
@@ -246,7 +247,8 @@ fn what_other_hooks_spawn_runs() {
 
 type Due = Box<dyn FnOnce() + Send>;
 
-/// A park in which input and output happen, and with it whatever waits for them.
+/// A park that runs due closures first, as a driver of input and output wakes the tasks that wait
+/// for it.
 struct Driver {
     park: ThreadPark,
     due: Arc<Mutex<Vec<Due>>>,
@@ -326,7 +328,8 @@ fn catch(f: impl FnOnce()) {
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).is_err());
 }
 
-/// Accepted is accepted: a sleeping worker comes for it.
+/// Items from before the iterator's panic are accepted jobs, so a sleeping worker must come for
+/// them.
 #[test]
 fn a_batch_is_announced_however_it_ends() {
     let pool = ThreadPool::new(2).unwrap();
@@ -337,7 +340,7 @@ fn a_batch_is_announced_however_it_ends() {
         catch(|| drop(pool.spawn_batch(bad(count, &sender))));
         (0..count).for_each(|_| inbox.recv_timeout(MINUTE).expect("somebody comes for it"));
         pool.wait_idle().unwrap();
-        // From a worker that goes on with something else.
+        // Now a worker spawns the batch, and blocks until the batch has run elsewhere.
         let (same, (here, runs)) = (pool.clone(), mpsc::channel());
         let task = pool.spawn(move || {
             catch(|| drop(same.spawn_batch(bad(count, &here))));
@@ -347,8 +350,7 @@ fn a_batch_is_announced_however_it_ends() {
     }
 }
 
-/// A worker has been told that it is one too many, and finds the pool cancelled when it gives away
-/// its jobs.
+/// `resize` has made a worker leave. It finds the pool cancelled when it gives its jobs away.
 #[test]
 fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
     let (gone, has_gone) = mpsc::channel();
@@ -371,7 +373,8 @@ fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
     });
     let leaves = hears.recv().unwrap();
 
-    // The other worker is held by its pinned job, so the jobs stay where they are spawned.
+    // A call of the broadcast blocks the other worker, so the jobs stay in the first worker's
+    // deque.
     let (open, gates): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>()).unzip();
     let (same, gates) = (pool.clone(), Mutex::new(gates.into_iter().map(Some).collect::<Vec<_>>()));
     let casts = std::thread::spawn(move || {
@@ -399,8 +402,8 @@ fn a_worker_that_leaves_a_cancelled_pool_runs_nothing() {
     assert_eq!(runs.load(SeqCst), 0);
 }
 
-/// A pool closes. A worker is in its stop hook, and so it is none that could run what the last one
-/// waits for.
+/// A pool closes while one worker is in its stop hook. This worker runs no job any more, so it must
+/// not count as one that could run the awaited half.
 #[test]
 fn a_worker_in_its_stop_hook_takes_nobodys_place() {
     in_a_minute(|| {
@@ -434,7 +437,8 @@ fn a_worker_in_its_stop_hook_takes_nobodys_place() {
     });
 }
 
-/// A worker is one too many, and the pool closes before it has looked.
+/// `resize` has made one worker surplus. The pool closes before that worker has noticed, so it must
+/// stay and steal.
 #[test]
 fn a_closing_pool_discharges_nobody() {
     in_a_minute(|| {
@@ -478,7 +482,7 @@ fn a_closing_pool_discharges_nobody() {
     });
 }
 
-/// They leave after one `keep_alive`, not one after another.
+/// Spare threads leave together after one `keep_alive`, not one after another.
 #[test]
 fn threads_to_spare_leave_together() {
     const THREADS: usize = 8;
@@ -497,7 +501,7 @@ fn threads_to_spare_leave_together() {
     are_back.of(THREADS + 1);
     let start = Instant::now();
     while pool.metrics().num_workers > THREADS {
-        // One after another they would take eight times as long.
+        // If they left one after another, this would take eight times as long.
         assert!(start.elapsed() < 5 * keep_alive, "{} threads", pool.metrics().num_workers);
         thread::sleep(Duration::from_millis(10));
     }

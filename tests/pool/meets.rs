@@ -1,5 +1,5 @@
-//! Tests of promises of a pool where two of its features meet: a section that blocks and the end of
-//! the pool, a surplus thread and jobs from outside, a wait for any job and scopes or parks.
+//! Tests of two features of a pool that meet. Examples are a section that blocks and the end of the
+//! pool, or a surplus thread and jobs from outside.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use crate::corners::make_one_spare;
@@ -20,12 +20,12 @@ use std::time::Duration;
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
 thread_local! {
-    /// Dropped when the thread has left its pool.
+    /// Dropped at the end of a thread, after the thread has left its pool.
     static STAYS: RefCell<Option<mpsc::Sender<()>>> = const { RefCell::new(None) };
 }
 
-/// A thread blocks, the pool closes, and the thread that had its place leaves. Perhaps no other
-/// thread would run what the blocked thread spawns then.
+/// A thread blocks, the pool closes, and the thread in its place leaves. Then the blocked thread
+/// spawns a batch, which perhaps no other thread would run.
 #[test]
 fn a_batch_from_a_thread_that_blocks_while_its_pool_closes_runs_or_is_refused() {
     let (stays, gone) = mpsc::channel::<()>();
@@ -55,7 +55,8 @@ fn a_batch_from_a_thread_that_blocks_while_its_pool_closes_runs_or_is_refused() 
     assert!(done(task), "accepted, and no thread is left that runs it");
 }
 
-/// A thief takes jobs one by one from a scope that goes on and on, while there is a surplus thread.
+/// A thief takes jobs one by one from a scope that goes on and on, while a third thread is surplus.
+/// The thief must look at the injector too.
 #[test]
 fn a_surplus_thread_keeps_no_thief_from_jobs_from_outside() {
     let pool = ThreadPool::builder().num_threads(2).max_threads(3).keep_alive(AN_HOUR);
@@ -100,7 +101,8 @@ impl Drop for Sets {
     }
 }
 
-/// The job lies on the shelf, since jobs of scopes are not dropped.
+/// A cancelled pool drops no job of a scope, but puts it on the shelf (`src/pool/data/shelf.rs`).
+/// The wait must look there.
 #[test]
 fn a_wait_in_a_scope_of_a_cancelled_pool_runs_the_job_of_the_scope() {
     in_a_minute(|| {
@@ -133,12 +135,12 @@ fn a_worker_that_yields_to_its_own_jobs_runs_those_from_before_a_scope() {
     assert_eq!(done(task), [Some(Yield::Executed), Some(Yield::Idle)]);
 }
 
-/// Spawns a job in its park, and runs it there.
+/// A park that submits a job to its pool, and runs the job there.
 struct Helps(ThreadPark, Arc<Mutex<Option<(ThreadPool, Job)>>>);
 
 impl Park for Helps {
     fn park(&mut self, timeout: Option<Duration>) {
-        // With a timeout of zero, a worker that is active drives the park between its jobs.
+        // A timeout of zero means that an active worker polls the park between its jobs.
         let sleeps = timeout != Some(Duration::ZERO);
         let job = self.1.lock().unwrap().take_if(|_| sleeps);
         if let Some((pool, job)) = job {
@@ -173,8 +175,8 @@ fn a_pool_is_not_idle_while_a_park_runs_a_job() {
     pool.wait_idle().unwrap();
 }
 
-/// A thread that queues a job relies neither on a worker whose hook is about to let it sleep, nor
-/// on one that has been woken up and is in its hook.
+/// A worker in its park hook is about to sleep, and one in its unpark hook has just been woken. A
+/// thread that queues a job relies on neither.
 #[test]
 fn a_hook_that_takes_long_keeps_no_job_from_the_other_threads() {
     for is_park in [true, false] {
@@ -221,8 +223,8 @@ fn a_thread_that_blocks_alone_runs_the_jobs_of_its_own_scope() {
     });
 }
 
-/// Between the look of a worker that finds no surplus and its sleep, a hook runs in which one
-/// appears.
+/// A worker looks for a surplus, finds none, and calls its park hook before it sleeps. During the
+/// hook, it becomes surplus.
 #[test]
 fn a_thread_that_becomes_surplus_in_its_park_hook_leaves() {
     let ((tell, begun), (open, gate)) = (mpsc::channel(), mpsc::channel::<()>());
@@ -247,7 +249,8 @@ fn a_thread_that_becomes_surplus_in_its_park_hook_leaves() {
     done(busy);
 }
 
-/// The job lies below the inner scope. The thread that cancels the pool has looked before.
+/// The job lies in the deque below the start of the scope. It came after the cancel had looked for
+/// jobs to drop, so the worker drops it in its wait.
 #[test]
 fn a_wait_in_a_cancelled_pool_drops_the_jobs_below_its_scope() {
     in_a_minute(|| {

@@ -36,7 +36,7 @@ fn a_broadcast_whose_context_panics_leaves_the_scope() {
     });
 }
 
-/// The context may ask the pool, so it is captured without the pool's locks.
+/// The user's context may call the pool, so a broadcast captures it without the pool's locks.
 #[test]
 fn a_broadcast_captures_a_context_that_asks_the_pool() {
     static POOL: OnceLock<ThreadPool> = OnceLock::new();
@@ -49,7 +49,7 @@ fn a_broadcast_captures_a_context_that_asks_the_pool() {
     });
 }
 
-/// "Resumes the panic of the first closure": not that of what the second has captured.
+/// `join` resumes the panic of its first closure, not that of a destructor in the second closure.
 #[test]
 fn a_join_resumes_the_first_panic_though_a_destructor_panics() {
     let pool = ThreadPool::new(1).unwrap();
@@ -64,7 +64,7 @@ fn a_join_resumes_the_first_panic_though_a_destructor_panics() {
     });
 }
 
-/// Nor that of the second's result.
+/// `join` resumes the panic of its first closure, not that of the second result's destructor.
 #[test]
 fn a_join_resumes_the_first_panic_though_the_second_result_panics() {
     let pool = ThreadPool::new(2).unwrap();
@@ -88,7 +88,8 @@ fn a_join_resumes_the_first_panic_though_the_second_result_panics() {
     });
 }
 
-/// A detached task's result panics as it goes: the group gets the panic, and the wait goes on.
+/// The result of a detached task panics when it is dropped. The group gets this panic, and the wait
+/// for the group goes on.
 #[test]
 fn a_result_that_panics_in_a_wait_for_a_group_does_not_end_the_wait() {
     let pool = ThreadPool::new(1).unwrap();
@@ -101,16 +102,16 @@ fn a_result_that_panics_in_a_wait_for_a_group_does_not_end_the_wait() {
     assert!(waits.join().unwrap().unwrap_err().is_panic());
 }
 
-/// Whether wakers panic, and how many workers sleep.
+/// Controls whether wakers panic, and counts the sleeping workers.
 #[derive(Default)]
 struct Alarm {
     panics: AtomicBool,
-    /// The next waker panics, and wakes nobody.
+    /// If true, the next waker panics and wakes no worker.
     wakes_nobody: AtomicBool,
     asleep: AtomicUsize,
 }
 
-/// A park whose wakers wake it, and then panic when that is wanted.
+/// A park whose wakers wake it, and then panic if `Alarm::panics` is set.
 struct Loud(ThreadPark, Arc<Alarm>);
 
 impl Park for Loud {
@@ -190,10 +191,11 @@ fn wakers_of_parks_that_panic_cost_no_job() {
     });
 }
 
-/// A waker panics once, and wakes nobody. The other worker sleeps, and takes the job.
+/// The waker of one worker panics once, and wakes nobody. The other worker sleeps, and must take
+/// the job.
 #[test]
 fn a_waker_that_wakes_nobody_keeps_no_job_from_the_others() {
-    /// One worker sleeps for ever, so the pool is not dropped.
+    /// One worker sleeps for ever, so the pool cannot be dropped.
     static KEPT: OnceLock<ThreadPool> = OnceLock::new();
     in_a_minute(|| {
         let (pool, alarm) = sleeping_pool(ThreadPool::builder(), 2);
@@ -219,7 +221,8 @@ fn a_waker_of_a_park_that_panics_keeps_no_place() {
     });
 }
 
-/// A worker that waits finds a job, and wakes another worker for the next: that waker panics.
+/// A waiting worker finds a job, and wakes another worker for the next job. The waker of that other
+/// worker panics.
 #[test]
 fn the_panic_handler_may_wait_on_a_worker_that_waits() {
     in_a_minute(|| {
@@ -241,7 +244,8 @@ fn the_panic_handler_may_wait_on_a_worker_that_waits() {
     });
 }
 
-/// One worker waits, another queues two jobs and wakes the first, and the third sleeps.
+/// One worker waits. Another worker queues two jobs and wakes the waiting one, while the third
+/// sleeps.
 fn wake_one_for_two_jobs(pool: &ThreadPool, alarm: &Arc<Alarm>) {
     let (is_over, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let ((tell, told), (go, gone)) = (channel::<Waker>(), channel::<Waker>());

@@ -21,7 +21,7 @@ use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A pool whose threads all stay. A job that none is woken for waits for an hour.
+/// A pool whose threads all stay. If no thread is woken for a job, the job waits for an hour.
 fn patient(threads: usize) -> ThreadPool {
     let hour = Duration::from_secs(3600);
     ThreadPool::builder().num_threads(threads).keep_alive(hour).build().unwrap()
@@ -67,7 +67,7 @@ fn in_a_queue_of_a_queue_others_run_while_two_wait() {
     }
 }
 
-/// An executor for one at a time, on a pool of more threads.
+/// An executor with a parallelism of one, on a pool of more threads.
 struct Narrow(ThreadPool);
 
 impl Executor for Narrow {
@@ -84,7 +84,8 @@ impl Executor for Narrow {
     }
 }
 
-/// The pool has no job. Only the waiting thread can serve the queue.
+/// The pool has no job, and the executor admits one ticket. So only the waiting thread can serve
+/// the queue.
 #[test]
 fn a_queue_goes_on_while_its_only_server_waits() {
     let pool = ThreadPool::new(3).unwrap();
@@ -111,7 +112,7 @@ fn the_only_worker_may_wait_for_a_future() {
     assert_eq!(done(pool.spawn(move || same.spawn_future(async { 7 }).join().unwrap())), 7);
 }
 
-/// An executor that asks for fewer threads than it has.
+/// An executor that reports a parallelism below its number of threads.
 struct Roomy(LockedPool);
 
 impl Executor for Roomy {
@@ -139,7 +140,7 @@ fn in_a_queue_over_a_locked_pool_with_threads_to_spare_others_run_while_two_wait
     }
 }
 
-/// A locked pool starts no threads: those that are there are enough.
+/// A locked pool starts no thread in the place of one that waits, but its six threads are enough.
 #[test]
 fn on_a_locked_pool_no_stranger_runs_in_a_wait() {
     for form in EVERYWHERE {
@@ -149,7 +150,8 @@ fn on_a_locked_pool_no_stranger_runs_in_a_wait() {
     }
 }
 
-/// A tree of `leaves` leaves, some of which sleep. Each branch is a task of its own.
+/// Spawns a tree of tasks with `leaves` leaves, some of which sleep. Each branch is a task of its
+/// own.
 fn grow(pool: &ThreadPool, leaves: usize, random: u64) -> JoinHandle<usize> {
     let same = pool.clone();
     pool.spawn(move || {
@@ -181,7 +183,7 @@ fn a_thread_that_blocks_while_its_pool_drains_is_replaced() {
     let (same, (says, hears)) = (pool.clone(), std::sync::mpsc::channel());
     let (begun, begins) = std::sync::mpsc::channel();
     let blocks = pool.spawn(move || {
-        // Behind this one, in the same deque.
+        // This job lies in the deque of the blocking thread, so another thread must come for it.
         same.spawn_detached(move || says.send(()).unwrap()).unwrap();
         begun.send(()).unwrap();
         while same.spawn_detached(|| ()).is_ok() {
@@ -202,7 +204,7 @@ fn a_wait_within_a_section_that_blocks_wakes_each_time_that_its_place_is_needed(
         let [has_begun, is_seen] = <[Meeting; 2]>::default();
         let begins = || {
             has_begun.of(2);
-            // A job that the waiting thread may not run, so that it gives its place away.
+            // The waiting thread may not run this job, so it gives its place away.
             same.spawn_detached(|| ()).unwrap();
             is_seen.of(2);
         };
@@ -210,7 +212,7 @@ fn a_wait_within_a_section_that_blocks_wakes_each_time_that_its_place_is_needed(
             has_begun.of(2);
             is_seen.of(2);
             for _ in 0..2 {
-                // The other thread gives its place away meanwhile.
+                // Meanwhile the other thread gives its place away.
                 thread::sleep(Duration::from_millis(50));
                 let (sender, inbox) = mpsc::channel();
                 let waits = move || pool::blocking(|| inbox.recv_timeout(MINUTE));
@@ -236,7 +238,7 @@ fn a_condition_that_panics_leaves_no_place_empty() {
         catch_unwind(AssertUnwindSafe(|| pool::run_until(is_over, drop))).is_err()
     });
     assert!(panics.join().unwrap());
-    // The only place is taken, and a second thread is there.
+    // `make_one_spare` occupies the only place, and leaves a second thread without a place.
     let release = make_one_spare(&pool);
     let waits = pool.spawn(|| 7);
     thread::sleep(Duration::from_millis(100));
@@ -245,7 +247,7 @@ fn a_condition_that_panics_leaves_no_place_empty() {
     assert_eq!(waits.join().unwrap(), 7);
 }
 
-/// A thread that waits within such a section counts once as a thread that runs nothing.
+/// A thread that waits within `pool::blocking` gives away one place, not two.
 #[test]
 fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
     let hour = Duration::from_secs(3600);
@@ -255,7 +257,7 @@ fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
     let [begin, end_awaited, end_first, end_second] =
         [(); 4].map(|()| Arc::new(Meeting::default()));
     let (begins, awaited) = (begin.clone(), end_awaited.clone());
-    // Each job begins before the next is spawned: no order is promised.
+    // Each job begins before the next is spawned, since the pool promises no order.
     let [is_waiting, is_blocked] = [(); 2].map(|()| Arc::new(Meeting::default()));
     let has_begun = is_waiting.clone();
     let waits = pool.spawn(move || {
@@ -266,7 +268,8 @@ fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
         });
     });
     is_waiting.of(2);
-    // Two threads run a job each, although there is one place: the first has come back to it.
+    // Two threads run a job each, although there is one place: `first` has come back from
+    // `blocking`.
     let [is_back, unblock] = [(); 2].map(|()| Arc::new(Meeting::default()));
     let (comes_back, blocks, ends) = (is_back.clone(), unblock.clone(), end_first.clone());
     let has_begun = is_blocked.clone();
@@ -284,11 +287,11 @@ fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
     });
     is_back.of(2);
     begin.of(2);
-    // Until the thread sleeps in its wait.
+    // Sleep until the thread of `waits` sleeps.
     thread::sleep(Duration::from_millis(50));
     end_second.of(2);
     done(second);
-    // Until the second thread sleeps.
+    // Sleep until the thread of `second` sleeps.
     thread::sleep(Duration::from_millis(50));
     let third = pool.spawn(|| 7);
     thread::sleep(Duration::from_millis(100));
@@ -301,8 +304,8 @@ fn a_wait_within_a_section_that_blocks_gives_one_place_away() {
     assert_eq!(done(third), 7);
 }
 
-/// A pool of two threads, of which one leaves. Its stop hook sends, and lasts until the sender is
-/// dropped.
+/// Returns a pool of two threads, of which one leaves. Its stop hook sends a message, and ends when
+/// the returned sender is dropped.
 fn stopping(
     set: impl FnOnce(Builder) -> Builder,
 ) -> (ThreadPool, mpsc::Receiver<()>, mpsc::Sender<()>) {
@@ -320,12 +323,13 @@ fn stopping(
     (pool, is_stopping, release)
 }
 
-/// A thread in its stop hook runs no job, so it does not count as a thread that does.
+/// A thread in its stop hook runs no job, so it does not count as a running thread.
 #[test]
 fn a_job_is_run_while_a_thread_stops() {
     let (pool, is_stopping, release) = stopping(|it| it);
     is_stopping.recv().unwrap();
-    // The other thread blocks meanwhile, and comes back. Then one of two is spare.
+    // Meanwhile the other thread blocks, a new thread comes, and the blocked one comes back. So one
+    // of these two is spare.
     drop(make_one_spare(&pool));
     thread::sleep(Duration::from_millis(100));
     let job = pool.spawn(|| 7);
@@ -338,7 +342,8 @@ fn a_job_is_run_while_a_thread_stops() {
     assert!(is_run, "both threads sleep");
 }
 
-/// The other two threads find no place at the moment at which the pool closes.
+/// One thread waits for the job as the pool closes. At that moment, the other two threads may find
+/// no free place.
 #[test]
 fn spare_threads_of_a_pool_that_closes_run_its_jobs() {
     for round in 0..300 {
@@ -367,7 +372,8 @@ fn spare_threads_of_a_pool_that_closes_run_its_jobs() {
     }
 }
 
-/// The thread that has its place leaves. Afterwards only the waiting thread can help.
+/// A third thread has the waiting thread's place, and leaves as the pool closes. Afterwards only
+/// the waiting thread can help.
 #[test]
 fn a_waiting_thread_whose_place_is_taken_hears_that_the_pool_closes() {
     let (pool, (says, hears)) = (patient(2), mpsc::channel());
@@ -377,9 +383,9 @@ fn a_waiting_thread_whose_place_is_taken_hears_that_the_pool_closes() {
     let outer = pool.spawn(move || {
         let thief = || {
             is_stolen.of(2);
-            // Until the owner of this half sleeps in its wait.
+            // Sleep until the owner of this half sleeps in its wait.
             thread::sleep(Duration::from_millis(50));
-            // A stranger, for which a third thread comes.
+            // The waiting owner may not run this job, so a third thread comes for it.
             same.spawn_detached(move || says.send(()).unwrap()).unwrap();
             left.of(2);
             let both = Meeting::default();
@@ -415,7 +421,7 @@ fn a_spare_thread_leaves_while_guests_come_and_go() {
     drop(release);
 }
 
-/// Returns early, as a driver does that has something to do now and then.
+/// A park that sleeps for at most 5 ms, as in a driver that has something to do now and then.
 struct Early(ThreadPark);
 
 impl Park for Early {
@@ -452,14 +458,15 @@ fn a_thread_in_its_stop_hook_counts_as_a_thread_of_the_pool() {
     thread::sleep(Duration::from_millis(100));
     let early = starts.load(SeqCst);
     drop(release);
-    // Now a thread takes the place of the one that blocks.
+    // After the stop hook, a new thread takes the place of the one that blocks.
     assert_eq!(done(other), 7);
     drop(unblock);
     assert!(done(waits));
     assert_eq!(early, 2, "three threads");
 }
 
-/// Futures yield for ever. Each of two threads has so many that no theft soon takes all.
+/// Futures yield for ever. Each of two threads has so many of them that thefts do not soon take
+/// all.
 #[test]
 fn a_thread_whose_own_jobs_never_end_stops_if_enough_others_run() {
     let pool = one_of_two();
@@ -498,7 +505,7 @@ fn a_thread_whose_own_jobs_never_end_stops_if_enough_others_run() {
     assert!(is_one, "two threads run in one place");
 }
 
-/// A pool with one place, and how many of its threads have called the start hook.
+/// Returns a pool with one place, and a counter of the calls of its start hook.
 fn counted(set: impl FnOnce(Builder) -> Builder, hook: fn()) -> (ThreadPool, Arc<AtomicUsize>) {
     let started = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&started);
@@ -510,15 +517,15 @@ fn counted(set: impl FnOnce(Builder) -> Builder, hook: fn()) -> (ThreadPool, Arc
     (set(builder).build().unwrap(), started)
 }
 
-/// Such a thread has no place yet. Otherwise the hook of the thread that came for it would block
-/// too.
+/// A thread in its start hook has no place yet, so it gives none away. Otherwise another thread
+/// would come, whose hook would block too.
 #[test]
 fn a_start_hook_that_blocks_starts_no_thread() {
     let blocks = || pool::blocking(|| thread::sleep(Duration::from_millis(100)));
     let (pool, started) = counted(|it| it, blocks);
     assert_eq!(done(pool.spawn(|| 7)), 7);
     assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
-    // From then on it has one.
+    // After its start hook, the thread has a place: while it blocks, a second thread starts.
     let (release, wait) = mpsc::channel();
     let blocks = pool.spawn(move || pool::blocking(|| wait.recv_timeout(MINUTE)));
     pool.spawn_detached(move || release.send(()).unwrap()).unwrap();
@@ -526,12 +533,12 @@ fn a_start_hook_that_blocks_starts_no_thread() {
     assert_eq!(started.load(SeqCst), 2);
 }
 
-/// A park that waits in a section that blocks.
+/// A park that sleeps within `pool::blocking`.
 struct Aside(ThreadPark);
 
 impl Park for Aside {
     fn park(&mut self, timeout: Option<Duration>) {
-        // With a timeout of zero its worker is busy, and has a place.
+        // With a timeout of zero, the worker is between two jobs, and has a place.
         if timeout != Some(Duration::ZERO) {
             pool::blocking(|| self.0.park(timeout));
         }
@@ -547,12 +554,13 @@ fn a_park_that_blocks_starts_no_thread() {
     let (pool, started) = counted(|it| it.parker(|_| Aside(ThreadPark::new())), || ());
     for _ in 0..10 {
         assert_eq!(done(pool.spawn(|| 7)), 7);
-        thread::sleep(Duration::from_millis(10)); // until it sleeps
+        thread::sleep(Duration::from_millis(10)); // until the worker sleeps
     }
     assert_eq!((pool.metrics().num_blocked, started.load(SeqCst)), (0, 1));
 }
 
-/// A thread in its start hook that waits and is woken for a job wakes another thread.
+/// A thread that waits in its start hook runs no job from outside. If it is woken for such a job,
+/// it wakes another thread.
 #[test]
 fn a_wait_in_a_start_hook_keeps_no_job_from_the_other_threads() {
     let (has_begun, (release, wait)) = (Arc::new(AtomicBool::new(false)), mpsc::channel::<()>());
@@ -563,7 +571,7 @@ fn a_wait_in_a_start_hook_keeps_no_job_from_the_other_threads() {
         if index != 1 {
             return;
         }
-        thread::sleep(Duration::from_millis(100)); // until the others sleep
+        thread::sleep(Duration::from_millis(100)); // until the other threads sleep
         wait_for(|| own.get().is_some());
         let pool = own.get().unwrap();
         let second = || {
@@ -576,7 +584,7 @@ fn a_wait_in_a_start_hook_keeps_no_job_from_the_other_threads() {
     let pool = builder.on_thread_start(hook).build().unwrap();
     cell.set(pool.clone()).unwrap();
     wait_for(|| has_begun.load(SeqCst));
-    thread::sleep(Duration::from_millis(200)); // until the hook sleeps
+    thread::sleep(Duration::from_millis(200)); // until the hook's `join` sleeps
     let ended = pool.spawn(|| ()).join_timeout(MINUTE / 6);
     drop(release);
     assert!(ended.is_ok(), "it lay while a thread slept");

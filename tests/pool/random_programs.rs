@@ -20,7 +20,7 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes.
+/// Runs random programs for `FILCH_SOAK_SECONDS` seconds.
 #[test]
 fn soak() {
     keep_quiet(EXPECTED);

@@ -7,7 +7,7 @@ use filch::{Executor, ThreadPool};
 use std::process::Command;
 use std::{env, io, thread};
 
-/// Systems take names that end with a zero byte.
+/// Systems take names of threads as strings that end at the first zero byte.
 #[test]
 fn a_name_with_a_zero_byte_is_refused_when_the_pool_is_made() {
     let error = ThreadPool::builder().thread_name("a\0b").build().unwrap_err();
@@ -28,12 +28,13 @@ fn nobody_is_there_for_a_broadcast_of_a_closed_pool() {
     assert_eq!(none.broadcast(|index| index).unwrap_err(), Reason::Full);
 }
 
-/// With so little room that the system gives one or two threads of four, and then with more.
+/// The test starts itself with little address space. There the pool gets one to three of its four
+/// threads, and the others once `room` is free.
 #[test]
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 fn a_pool_that_got_too_few_threads_asks_for_the_others_again() {
     if SANITIZED {
-        return; // takes terabytes for itself
+        return; // a sanitizer reserves terabytes of address space
     }
     if env::var_os("FILCH_LITTLE_ROOM").is_none() {
         let test = thread::current().name().unwrap().to_owned();

@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs `f` on a worker of a pool of as many threads, for a minute at most.
+/// Runs `f` on a worker of a pool of `threads` threads, for a minute at most.
 fn on_a_worker<R: Send + 'static>(
     threads: usize,
     f: impl FnOnce(&ThreadPool) -> R + Send + 'static,
@@ -119,7 +119,8 @@ fn a_result_that_nobody_wants_is_dropped_within_the_scope() {
     });
 }
 
-/// A scope of a pool that is cancelled while its only worker is busy.
+/// Opens a scope in a pool that is cancelled while its only worker is busy. `joins` decides whether
+/// the scope joins its job.
 fn cancelled(joins: bool) -> Result<bool, String> {
     let (pool, busy, goes_on) =
         (tight(1), Arc::new(Meeting::default()), Arc::new(Meeting::default()));
@@ -159,8 +160,8 @@ fn a_handle_tells_that_its_job_was_dropped_and_otherwise_the_scope_does() {
     assert!(message.starts_with("a job of the scope has not run"), "{message}");
 }
 
-/// The job is still queued, as a tombstone, when the pool takes what is queued. It drops that of a
-/// thread from outside, and lays that of a worker aside.
+/// The job is still queued, as a tombstone, when the pool is cancelled. The pool drops the
+/// tombstone of a thread from outside, and lays aside that of a worker.
 #[test]
 fn a_job_that_its_handle_has_run_is_not_missed() {
     for is_outside in [false, true] {
@@ -205,7 +206,7 @@ fn a_job_that_its_handle_has_run_is_not_missed() {
     }
 }
 
-/// Another job of the scope may want a lock that the thread holds which waits for this one.
+/// The waiting thread may hold a lock that another job of the scope wants.
 #[test]
 fn who_waits_for_a_handle_runs_no_other_job_of_the_scope() {
     for _ in 0..20 {
@@ -250,8 +251,9 @@ fn a_job_with_a_handle_is_one_allocation() {
     });
 }
 
-/// A half that a `join` had not offered was offered above a job that the wait for a handle ran, and
-/// laid aside with what that job had left. Its owner took another job for it, unread.
+/// Guards against a defect. A held half of a `join` was offered above a job that the wait for a
+/// handle ran. It was laid aside with that job's leftovers. Then its owner took another job for the
+/// half, unread.
 #[test]
 fn a_wait_for_a_handle_within_a_join_leaves_the_other_half_where_it_is() {
     let pool = ThreadPool::new(2).unwrap();
@@ -273,8 +275,8 @@ fn a_wait_for_a_handle_within_a_join_leaves_the_other_half_where_it_is() {
             let job = scope.spawn_with_handle(move || {
                 begun.store(1, SeqCst);
                 pool.join(|| wait(helped), || helped.store(1, SeqCst));
-                // Keeps this thread from what is queued until the other has joined. Spawned after
-                // the `join`: a waiting thread sees no half behind another job.
+                // Keeps this thread from the queued jobs until the other thread has joined. It is
+                // spawned after the inner `join`: a waiting thread sees no half behind another job.
                 pool.spawn_detached(move || wait(&held)).unwrap();
             });
             wait(begun);
@@ -294,7 +296,7 @@ fn a_wait_for_a_handle_within_a_join_leaves_the_other_half_where_it_is() {
     assert_eq!([half.load(SeqCst), other.load(SeqCst)], [1, 1]);
 }
 
-/// The error of a handle that was dropped was given to the next that had its address.
+/// Guards against a defect: the error of a dropped handle went to the next handle at its address.
 #[test]
 fn an_error_is_that_of_its_own_handle() {
     let pool = ThreadPool::new(1).unwrap();

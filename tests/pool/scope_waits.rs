@@ -10,8 +10,9 @@ use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Tests keep pools in statics, since their jobs use them, and shut them down: LeakSanitizer does
-/// not always look at the stacks of threads that are left at the end.
+/// Returns a pool. Tests keep it in a static, for its jobs, and shut it down at the end. Otherwise
+/// LeakSanitizer may report it, since it does not always look at the stacks of threads that are
+/// left.
 fn pool(threads: usize, most: usize) -> ThreadPool {
     ThreadPool::builder().num_threads(threads).max_threads(most).build().unwrap()
 }
@@ -50,8 +51,8 @@ fn who_helped_leaves_no_job_of_a_scope_behind() {
     POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// How a job waits for a task: by itself, within a scope of its own, and in a way that filch does
-/// not know of.
+/// The ways in which a job waits for a task: by its handle, within a scope of its own, and in a
+/// loop.
 const WAITS: [fn(&ThreadPool, JoinHandle<()>) -> bool; 3] = [
     |_, task| task.join().is_ok(),
     |pool, task| pool.scope(|_| task.join().is_ok()),
@@ -97,8 +98,8 @@ fn a_batch_does_not_hide_jobs_of_a_scope_below_a_wait() {
     POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// What a job leaves in the deque of its worker is not to stay below the next job, which waits for
-/// the scope.
+/// A job of a scope leaves another one in its worker's deque. The worker's next job waits for the
+/// scope, so the job that was left must not stay below it.
 fn a_job_leaves_another_below_a_wait(
     pool: &'static ThreadPool,
     wait: fn(&ThreadPool, JoinHandle<()>) -> bool,
@@ -149,7 +150,7 @@ fn what_a_job_leaves_is_found_below_a_wait_and_above_a_stranger() {
     POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// The owner has given its place away, to a thread that is busy for as long as the owner waits.
+/// The owner has given its place to a thread that is busy for as long as the owner waits.
 #[test]
 fn a_worker_that_leaves_puts_its_job_where_the_owner_looks() {
     static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 3));
@@ -186,7 +187,7 @@ fn a_worker_that_leaves_puts_its_job_where_the_owner_looks() {
     POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// Its place is taken by a thread that is busy for as long as the owner waits.
+/// The owner's place is taken by a thread that is busy for as long as the owner waits.
 #[test]
 fn an_owner_that_sleeps_is_told_of_a_job_from_outside() {
     static POOL: LazyLock<ThreadPool> = LazyLock::new(|| pool(2, 3));
@@ -200,7 +201,7 @@ fn an_owner_that_sleeps_is_told_of_a_job_from_outside() {
             scope.spawn(move || {
                 stolen.of(2);
                 is_busy.of(2);
-                // The owner sleeps.
+                // Sleep until the owner sleeps in its wait.
                 thread::sleep(Duration::from_millis(20));
                 thread::scope(|threads| _ = threads.spawn(|| scope.spawn(|| ran.of(2))));
                 ran.of(2);
@@ -218,8 +219,8 @@ fn an_owner_that_sleeps_is_told_of_a_job_from_outside() {
     POOL.shutdown(Shutdown::Drain).unwrap();
 }
 
-/// Of two workers of a closed pool that wait for scopes, neither takes a job of the other's to
-/// below its own.
+/// Two workers of a closed pool wait for scopes. Neither takes a job of the other's scope and puts
+/// it below its own scope.
 #[test]
 fn two_scopes_end_in_a_closed_pool() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -241,7 +242,7 @@ fn two_scopes_end_in_a_closed_pool() {
                     ended.of(2);
                 });
                 begins.of(3);
-                // For it the owner looks around.
+                // This job from outside makes the owner look for work.
                 thread::scope(|threads| _ = threads.spawn(|| outer.spawn(|| ())));
                 is_closed.of(3);
             });
@@ -265,7 +266,7 @@ fn two_scopes_end_in_a_closed_pool() {
     }
 }
 
-/// Opens a scope within another, and spawns into both.
+/// Opens a scope within `outer`, and spawns into both scopes.
 fn nest<'scope>(
     pool: &'scope ThreadPool,
     outer: &'scope Scope<'scope, '_>,

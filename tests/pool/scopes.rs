@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 thread_local! {
-    /// Whether this thread has what a stranger might want: a lock, for one.
+    /// Whether this thread holds something that a stranger might want, such as a lock.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -24,7 +24,7 @@ fn holding<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A job that no thread may run while it holds a lock.
+/// A job that must not run on a thread within [`holding`].
 fn stranger(ran: &AtomicUsize) {
     assert!(!HOLDS.get(), "a stranger runs in a wait");
     ran.fetch_add(1, SeqCst);
@@ -75,7 +75,7 @@ fn a_scope_that_ends_in_a_closed_pool_finds_its_jobs_below_others() {
                 }
                 begun.send(()).unwrap();
                 let _ = is_closed.recv_timeout(MINUTE);
-                // At once.
+                // The pool is closed, so this job runs at once.
                 scope.spawn(add);
                 assert_eq!(sum.load(SeqCst), 1);
             });
@@ -117,7 +117,8 @@ fn a_job_of_an_enclosing_scope_waits_for_that() {
 
 #[test]
 fn jobs_of_an_enclosing_scope_run_in_the_wait_if_that_scope_permits_it() {
-    // None that is older than the inner scope; and none when the inner scope's jobs have ended.
+    // Even if permitted, no job runs that is older than the inner scope, or after the inner scope's
+    // jobs have ended.
     for (is_permitted, order) in [(true, [-2, 2, -1, 3, 1, 0]), (false, [-2, -1, 3, 1, 0, 2])] {
         let pool = tight(1);
         let same = pool.clone();
@@ -183,7 +184,8 @@ fn what_a_half_spawns_into_an_enclosing_scope_is_no_help_to_who_waits_for_the_ha
                         stranger(&ran);
                         ends.of(2);
                     });
-                    // On a third thread: the first is the only other, and holds something.
+                    // A third thread runs this job: the thread that waits for the half holds
+                    // something.
                     ends.of(2);
                 };
                 holding(|| same.join(|| stolen.of(2), second));
@@ -211,7 +213,8 @@ fn the_owner_helps_those_that_have_taken_its_jobs() {
     }));
 }
 
-/// A worker that waits for a half helps the scope that the half waits for, and its joins.
+/// A worker that waits for a half helps the scope for which that half waits, and the joins of the
+/// scope's jobs.
 #[test]
 fn help_goes_through_a_scope() {
     for _ in 0..50 {
@@ -233,7 +236,8 @@ fn help_goes_through_a_scope() {
     }
 }
 
-/// A wait within a wait: afterwards the outer one can be helped again.
+/// The owner's wait for its scope contains another wait. Afterwards other workers can help the
+/// scope again.
 #[test]
 fn help_goes_through_a_scope_whose_owner_has_waited_for_something_else() {
     for _ in 0..20 {
@@ -241,8 +245,8 @@ fn help_goes_through_a_scope_whose_owner_has_waited_for_something_else() {
         let (same, meetings) = (pool.clone(), <[Meeting; 6]>::default());
         let [first, second, taken, inner, back, leaves] = meetings;
         done(pool.spawn(move || {
-            // One of those that wait takes this out of the deque of the third worker, and the other
-            // helps it.
+            // One of the two waiting workers takes this job out of the third worker's deque. The
+            // other one helps it.
             let by_owner = || {
                 taken.of(2);
                 same.join(|| inner.of(2), || inner.of(2));
@@ -344,7 +348,7 @@ fn the_first_panic_of_several_jobs_goes_on() {
         let first = catch_unwind(AssertUnwindSafe(scope)).unwrap_err();
         (*first.downcast_ref::<i32>().unwrap(), ends.into_inner())
     }));
-    // The newest runs first.
+    // The worker runs the newest job first.
     assert_eq!((first, ends), (2, 3));
 }
 
@@ -363,9 +367,10 @@ fn a_join_and_a_scope_allocate_nothing_and_a_large_job_once() {
         let counts = done(pool.spawn(move || {
             let sum = AtomicUsize::new(0);
             let add = |number: usize| _ = sum.fetch_add(number, SeqCst);
-            // The deque has its memory, and the thread what it keeps.
+            // The first call of each closure lets the deque and the thread allocate what they keep.
+            // The counts below are of the second calls.
             let joins = || (0..10).for_each(|_| _ = same.join(|| add(1), || add(1)));
-            // A scope offers the half, and the job lies above it.
+            // The scope has its worker offer the half, and the job lies above the half.
             let above = || {
                 same.scope(|_| same.spawn_detached(|| ()).unwrap());
                 add(1);
@@ -387,12 +392,12 @@ fn a_join_and_a_scope_allocate_nothing_and_a_large_job_once() {
             assert_eq!(sum.load(SeqCst), 2 * (20 + 6 + 10 + 30));
             counts
         }));
-        // The first four large ones lie with the scope.
+        // The scope itself has room for the first four of the ten large jobs.
         assert_eq!(counts, [0, 0, 0, 6]);
     });
 }
 
-/// As `waiting::help_by_turns`, without a lock, which may allocate.
+/// Works as `waiting::help_by_turns`, but without the lock of a `Meeting`, which may allocate.
 fn by_turns(pool: &ThreadPool, levels: &[AtomicUsize]) {
     let Some((level, further)) = levels.split_first() else { return };
     let meet = || {
@@ -407,7 +412,7 @@ fn by_turns(pool: &ThreadPool, levels: &[AtomicUsize]) {
 }
 
 /// Each of two workers waits for the other, and takes the half that the other holds. A wait may
-/// need more memory than any before, so some rounds may allocate, but not the median.
+/// need more memory than any before it. So some rounds may allocate, but the median must not.
 #[test]
 fn a_join_that_waits_allocates_nothing_in_a_worker_that_has_waited_before() {
     alone(|| {
@@ -415,7 +420,8 @@ fn a_join_that_waits_allocates_nothing_in_a_worker_that_has_waited_before() {
         let same = pool.clone();
         let rounds = done(pool.spawn(move || {
             let levels: Vec<_> = (0..500).map(|_| AtomicUsize::new(0)).collect();
-            // More levels than a worker has known services.
+            // The first round has more levels than any later one, so the workers' memory for waits
+            // is large enough.
             let (first, others) = levels.split_at(100);
             by_turns(&same, first);
             let rounds = others.chunks(20).map(|levels| blocks(|| by_turns(&same, levels)));

@@ -22,7 +22,7 @@ fn pool(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// Keeps this many workers busy until the sender goes.
+/// Keeps `workers` workers busy until the returned sender is dropped.
 fn occupy(pool: &ThreadPool, workers: usize) -> mpsc::Sender<()> {
     let (release, wait) = mpsc::channel::<()>();
     let (wait, together) = (Arc::new(Mutex::new(wait)), Arc::new(Barrier::new(workers + 1)));
@@ -232,7 +232,8 @@ fn blocking_sections_let_others_run() {
         .keep_alive(Duration::from_millis(1))
         .build()
         .unwrap();
-    // Three block, each for the next; a fourth thread runs what releases the last.
+    // Three jobs block, each until the one before it has ended. A fourth thread runs `release`, for
+    // which the first job waits.
     let (first, mut inbox) = mpsc::channel();
     let mut tasks = Vec::new();
     for _ in 0..3 {
@@ -247,7 +248,7 @@ fn blocking_sections_let_others_run() {
     release.join().unwrap();
     tasks.into_iter().for_each(|it| it.join().unwrap());
     inbox.recv().unwrap();
-    // Those to spare leave when they have had nothing to do for a millisecond.
+    // Spare threads leave when they have had nothing to do for a millisecond.
     while pool.metrics().num_workers > 1 {
         thread::yield_now();
     }
@@ -268,7 +269,7 @@ fn a_scope_waits_for_what_it_lends() {
         });
         assert_eq!(answer, 7);
         assert!(numbers.into_iter().eq(0..100));
-        // On a worker: with one thread it runs the jobs itself.
+        // A worker opens this scope. In a pool of one thread, it runs the scope's jobs itself.
         let same = pool.clone();
         let sum = pool.spawn(move || {
             let sum = AtomicUsize::new(0);
@@ -351,7 +352,7 @@ fn a_join_leaves_alone_what_its_first_half_spawns() {
     assert_eq!(*order.lock().unwrap(), ["first", "second", "after", "later", "later", "later"]);
 }
 
-/// A thief has the half in its deque, leaves because the pool shrinks, and gives what it has to the
+/// A thief has the half in its deque. It leaves because the pool shrinks, and gives its jobs to the
 /// injector.
 #[test]
 fn a_half_that_a_thief_left_behind_is_found() {
@@ -370,8 +371,8 @@ fn a_half_that_a_thief_left_behind_is_found() {
         };
         same.join(first, || 7).1
     });
-    // The other worker is free when the half is there to be stolen, in a batch behind the job that
-    // shrinks.
+    // This job keeps the other worker busy until the half can be stolen, in one batch behind the
+    // job that shrinks the pool.
     pool.spawn_detached(move || {
         together.wait();
         while !in_join.load(SeqCst) {
@@ -417,13 +418,14 @@ fn a_broadcast_reaches_each_worker_once() {
     assert_eq!(outcomes.iter().map(Result::is_err).collect::<Vec<_>>(), [false, true, false]);
 }
 
-/// A sleeping worker has not taken its call yet when the wait begins.
+/// When the wait for an idle pool begins, a sleeping worker has not made its call of the broadcast
+/// yet.
 #[test]
 fn a_wait_for_an_idle_pool_waits_for_the_calls_of_a_broadcast() {
     let pool = pool(2);
     for round in 0..20 {
         pool.broadcast(|_| ()).unwrap();
-        // Until the workers sleep.
+        // Sleep until the workers sleep.
         thread::sleep(Duration::from_millis(5));
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
@@ -452,7 +454,7 @@ fn a_batch_is_run() {
     assert_eq!(RUNS.load(SeqCst), 2000);
 }
 
-/// Counts how often it was asked to sleep.
+/// A park that counts how often it is called.
 struct Counting(ThreadPark, Arc<AtomicUsize>);
 
 impl Park for Counting {
@@ -477,7 +479,7 @@ fn workers_sleep_in_what_they_are_given() {
     while parks.load(SeqCst) < 2 {
         thread::yield_now();
     }
-    // Also when there is much to do, after each 61 jobs.
+    // A busy worker also calls its park, after every 61 jobs.
     let before = parks.load(SeqCst);
     let same = pool.clone();
     pool.spawn(move || (0..1000).for_each(|_| same.spawn_detached(|| ()).unwrap())).join().unwrap();
@@ -487,7 +489,7 @@ fn workers_sleep_in_what_they_are_given() {
 
 #[test]
 fn a_park_that_panics_holds_up_nobody() {
-    /// Panics every other time.
+    /// A park that panics at every second call.
     struct Shaky(ThreadPark, bool);
     impl Park for Shaky {
         fn park(&mut self, timeout: Option<Duration>) {
@@ -543,7 +545,7 @@ fn a_waiting_worker_runs_its_task_out_of_any_queue() {
         let inside = same.spawn(|| 5);
         outside.join().unwrap() + inside.join().unwrap()
     });
-    // In the injector, behind nothing that could run it.
+    // This job lies in the injector, and no other worker can run it.
     tasks.send(pool.spawn(|| 2)).unwrap();
     assert_eq!(waiter.join().unwrap(), 7);
     pool.wait_idle().unwrap();

@@ -13,10 +13,12 @@ fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// So often a job or a future takes its turn before it gives up.
+/// The most turns that a job or a future takes before it gives up. A test that gets there has found
+/// a starved job.
 const MOST: usize = 200_000;
 
-/// A job that spawns itself again, until others have had their turn too. Says whether they had.
+/// Spawns itself again until each job has had three turns, or until it has had `MOST`. Then it
+/// sends whether each has had three.
 fn again(pool: ThreadPool, turns: Arc<[AtomicUsize]>, index: usize, said: mpsc::Sender<bool>) {
     let mine = turns[index].fetch_add(1, SeqCst);
     let all = turns.iter().all(|it| it.load(SeqCst) >= 3);
@@ -45,7 +47,8 @@ fn jobs_that_spawn_themselves_again_all_have_their_turns() {
     }
 }
 
-/// What lies at the other end of the deque is not forgotten while jobs come from outside, either.
+/// Two jobs come from a worker and two from outside, and each spawns itself again. Each of the four
+/// must get its turns.
 #[test]
 fn neither_end_of_the_queues_starves_the_others() {
     let (pool, (said, inbox)) = (pool_of(1), mpsc::channel());
@@ -67,7 +70,7 @@ fn neither_end_of_the_queues_starves_the_others() {
     }
 }
 
-/// Counts the turns of each of several futures, which end when one has had the given number.
+/// Tests of futures that wake themselves or each other.
 mod yielding {
     use super::{Arc, AtomicUsize, SeqCst, done, pool_of};
     use crate::common::waiting::MINUTE;
@@ -101,7 +104,7 @@ mod yielding {
         }
     }
 
-    /// Futures that wake each other are behind those that wait, too, if not at once.
+    /// Futures that wake each other also go behind waiting jobs, though not at once.
     #[test]
     fn futures_that_wake_each_other_leave_others_their_turn() {
         let (pool, (sender, inbox)) = (pool_of(1), mpsc::channel());
@@ -136,7 +139,7 @@ mod yielding {
     }
 }
 
-/// What a job does many times while it runs; the tasks it makes come to their ends.
+/// One round, which a job does many times. The tasks that a round makes end within the job.
 type Rounds = fn(&ThreadPool, usize);
 
 const ROUNDS: [(&str, Rounds); 6] = [
@@ -163,7 +166,7 @@ const ROUNDS: [(&str, Rounds); 6] = [
     }),
 ];
 
-/// Spawns itself again until it is told to stop, and panics each time.
+/// Spawns a job that panics, after it has spawned its successor. The chain ends when `stop` is set.
 fn panic_again(pool: &ThreadPool, stop: Arc<AtomicBool>) {
     let same = pool.clone();
     let job = move || {
@@ -187,8 +190,8 @@ fn jobs_that_panic_do_not_starve_the_injector() {
     });
 }
 
-/// With nothing in the deque, and with jobs that cannot run yet. The bound is a twentieth of what
-/// each round's task takes.
+/// The rounds run above an empty deque, and above 100 jobs that cannot run yet. The bound is a
+/// twentieth of the memory that all tasks of the rounds take.
 #[test]
 fn tasks_that_end_within_one_job_leave_nothing_behind() {
     let rounds = scaled(10_000);
@@ -211,7 +214,7 @@ fn tasks_that_end_within_one_job_leave_nothing_behind() {
     }
 }
 
-/// Spawns itself again and again, until it is told not to.
+/// Spawns a job that spawns itself again and again, until `ends` is set.
 pub(crate) fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::SyncSender<()>) {
     let (again, flag, tell) = (pool.clone(), Arc::clone(ends), begun.clone());
     let _ = pool.spawn_detached(move || {
@@ -224,7 +227,7 @@ pub(crate) fn go_on(pool: &ThreadPool, ends: &Arc<AtomicBool>, begun: &mpsc::Syn
 
 #[test]
 fn what_a_blocked_thread_spawns_is_not_for_it_to_run() {
-    // The other thread always has something of its own to do, so it never steals.
+    // The other thread always has a job in its own deque, so it never steals.
     let pool = ThreadPool::builder().num_threads(1).max_threads(2).build().unwrap();
     let ends = Arc::new(AtomicBool::new(false));
     let (same, flag) = (pool.clone(), Arc::clone(&ends));
@@ -252,8 +255,8 @@ fn what_lies_before_a_thread_that_blocks_is_not_for_it_to_run() {
         let (tell, begun) = mpsc::sync_channel(1);
         let ((), result) = same.join(
             || {
-                // Two more that never end: one each for the other thread and for the one that
-                // comes.
+                // Three jobs that never end. Two of them occupy the other thread and the thread
+                // that comes.
                 for _ in 0..3 {
                     go_on(&same, &flag, &tell);
                 }
@@ -280,7 +283,7 @@ fn what_lies_before_a_busy_thread_is_taken_by_those_that_have_enough_of_their_ow
     let same = pool.clone();
     let waits = pool.spawn(move || {
         begun.try_recv().ok();
-        begun.recv_timeout(MINUTE).unwrap(); // the other thread has it
+        begun.recv_timeout(MINUTE).unwrap(); // the other thread runs the chain
         let (tell, has_run) = mpsc::channel();
         same.spawn_detached(move || tell.send(()).unwrap()).unwrap();
         has_run.recv_timeout(MINUTE)
@@ -290,7 +293,7 @@ fn what_lies_before_a_busy_thread_is_taken_by_those_that_have_enough_of_their_ow
     assert_eq!(result, Ok(()), "it lay where nobody looked");
 }
 
-/// Runs that many jobs of a scope, and spawns itself again while there is anything left.
+/// Runs `forks` jobs of a scope, and spawns itself again until `left` is zero.
 fn fork_again(pool: ThreadPool, forks: usize, left: Arc<AtomicUsize>, begun: mpsc::SyncSender<()>) {
     pool.scope(|scope| (0..forks).for_each(|_| scope.spawn(|| ())));
     let _ = begun.try_send(());
@@ -300,8 +303,8 @@ fn fork_again(pool: ThreadPool, forks: usize, left: Arc<AtomicUsize>, begun: mps
     }
 }
 
-/// A job that runs other jobs inside it counts as several turns. However many they are, the worker
-/// looks for other jobs.
+/// A job that runs other jobs inside it counts as several turns. So the worker looks at the
+/// injector, however many these jobs are.
 #[test]
 fn jobs_that_run_others_inside_them_do_not_starve_the_injector() {
     for forks in [60, 121, 975] {
@@ -317,7 +320,7 @@ fn jobs_that_run_others_inside_them_do_not_starve_the_injector() {
     }
 }
 
-/// The same for jobs that a waiting worker runs.
+/// A waiting worker that always finds jobs in its own deque must still look at the injector.
 #[test]
 fn own_jobs_that_run_in_a_wait_do_not_starve_the_injector() {
     let (pool, left) = (pool_of(1), Arc::new(AtomicUsize::new(MOST)));
@@ -341,8 +344,8 @@ fn own_jobs_that_run_in_a_wait_do_not_starve_the_injector() {
     assert!(seen > 0, "it had its turn only when they had ended");
 }
 
-/// The job of a cancelled task has nothing to run. A worker that finds it looks for another one at
-/// once, and not only after its next jobs.
+/// The job of a cancelled task has nothing to run. A worker that finds such a job looks for another
+/// one at once, and not only after its next jobs.
 #[test]
 fn jobs_of_cancelled_tasks_do_not_keep_a_live_one_from_its_turn() {
     let (pool, left) = (pool_of(1), Arc::new(AtomicUsize::new(MOST)));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-/// A pool of as many threads as there may be: a worker that waits can only help.
+/// Returns a pool that can start no further thread, so a worker that waits can only help.
 pub(crate) fn tight(threads: usize) -> ThreadPool {
     let builder = ThreadPool::builder().num_threads(threads).max_threads(threads);
     builder.start(Start::Eager).build().unwrap()
@@ -34,15 +34,15 @@ fn a_worker_that_waits_runs_what_lies_in_the_deque_of_its_thief() {
 
 #[test]
 fn help_goes_on_to_whoever_stole_from_the_thief() {
-    // Often enough that the third worker takes the second's half, and not the first, which waits
-    // for it.
+    // In enough of the rounds, the third worker steals the half of the second. In the others, the
+    // first worker takes it, since it waits for that half.
     for _ in 0..50 {
         let pool = tight(3);
         let (same, [first, second, leaves]) = (pool.clone(), <[Meeting; 3]>::default());
         let task = pool.spawn(move || {
             let leaf = || leaves.of(3);
-            // Two of the leaves lie in the deque of the third worker: the second takes one, and the
-            // first the other.
+            // Two leaves lie in the third worker's deque. The second worker takes one of them, and
+            // the first the other.
             let by_third = || {
                 second.of(2);
                 same.join(|| same.join(leaf, leaf), leaf);
@@ -58,8 +58,8 @@ fn help_goes_on_to_whoever_stole_from_the_thief() {
 }
 
 /// The first half of each level ends when the second has begun, which only the other worker can
-/// run: the two help each other by turns, each time deeper on both stacks. A search for the last
-/// item is of this shape.
+/// run. So the two workers help each other by turns, each time deeper on both stacks. A search for
+/// the last item is of this shape.
 fn help_by_turns(pool: &ThreadPool, levels: &[Meeting]) {
     if let Some((level, further)) = levels.split_first() {
         pool.join(
@@ -99,8 +99,8 @@ fn a_panic_in_a_job_that_a_waiting_worker_runs_goes_to_whoever_waits_for_it() {
     assert_eq!(done(task), Some("by the leaf"));
 }
 
-/// Has both workers busy with a join whose second half waits for a job that is a stranger to the
-/// first; `meanwhile` is called while that job runs.
+/// Runs a `join` on both workers. Its second half blocks until a job has run that is a stranger to
+/// the waiting worker. Calls `meanwhile` while that job runs.
 fn behind_a_stranger(pool: &ThreadPool, meanwhile: impl FnOnce()) {
     let (same, stolen) = (pool.clone(), Arc::new(Meeting::default()));
     let (both, (tells, inbox)) = (Arc::clone(&stolen), mpsc::channel());
@@ -132,7 +132,7 @@ fn a_worker_that_waits_gives_its_place_to_a_thread_for_other_work() {
     for _ in 0..20 {
         let pool = ThreadPool::new(2).unwrap();
         behind_a_stranger(&pool, || ());
-        // It has taken it back.
+        // The waiting thread has taken its place back.
         behind_a_stranger(&pool, || ());
         assert!(pool.metrics().num_workers <= 4);
     }
@@ -168,15 +168,15 @@ fn waits_and_blocking_sections_nest() {
 }
 
 thread_local! {
-    /// The joins of this thread, the innermost last: a one, then a bit for each turn on the way
-    /// there.
+    /// The nodes in whose joins this thread is, the innermost last. A node's number is a one bit,
+    /// then a bit for each turn on the way from the root.
     static JOINS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How often a job has run on a thread that waited for something else.
+/// How many jobs have run on a thread that waited for another job.
 static STRANGERS: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes whether this thread is in a join that does not wait for the node.
+/// Counts a stranger if this thread is in a join that does not wait for `node`.
 fn look_for_strangers(node: u64) {
     let is_stranger = JOINS.with_borrow(|joins| {
         let within = |join: u64| node >> (join.leading_zeros() - node.leading_zeros()) == join;
@@ -221,8 +221,8 @@ fn grow(pool: &ThreadPool, node: u64, leaves: usize, random: u64) -> usize {
     a + b
 }
 
-/// A job that another thread than the waiting one has taken, or that no thread waits for,
-/// might want a lock that the waiting job holds.
+/// A waiting thread may hold a lock. A job that was stolen by another thread, or for which no
+/// thread waits, might want this lock.
 #[test]
 fn no_stranger_runs_in_a_wait() {
     for threads in [2, 4, 7] {
@@ -230,7 +230,8 @@ fn no_stranger_runs_in_a_wait() {
             let pool = if is_tight { tight(threads) } else { ThreadPool::new(threads).unwrap() };
             let trees = (0..60).map(|seed| {
                 let same = pool.clone();
-                // Different trees differ in their first turns.
+                // The first bits of a node are its first turns, so trees with different seeds have
+                // different nodes.
                 pool.spawn(move || grow(&same, 64 | seed, 100, seed))
             });
             let trees: Vec<_> = trees.collect();
@@ -260,7 +261,8 @@ fn trees_that_are_cancelled_end_or_never_begin() {
     }
 }
 
-/// A pool of two threads, of which there may be five, and the most that there have been at once.
+/// Returns a pool of two threads that may grow to five, and the most threads that it has had at
+/// once.
 pub(crate) fn two_of_five() -> (ThreadPool, Arc<AtomicUsize>) {
     let [now, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
     let (starts, stops, peak) = (Arc::clone(&now), Arc::clone(&now), Arc::clone(&most));
@@ -284,8 +286,8 @@ fn workers_that_wait_start_no_more_threads_than_there_may_be() {
     assert!(most.load(SeqCst) <= 5, "{most:?}");
 }
 
-/// The machine's own store buffers, which no model has: if no worker that dozes makes the others
-/// execute a barrier, this fails once in some hundred thousand rounds.
+/// Tests the machine's own store buffers, which no model has. If a dozing worker did not make the
+/// other threads execute a barrier, this test would fail once in some hundred thousand rounds.
 #[test]
 fn a_worker_that_spawns_without_a_fence_does_not_miss_one_that_dozes() {
     const ROUNDS: usize = 50_000;
@@ -306,7 +308,7 @@ fn a_worker_that_spawns_without_a_fence_does_not_miss_one_that_dozes() {
         let seen = Cell::new(0);
         let is_over = || {
             let done = DONE.load(SeqCst);
-            // At its second look in this round the worker is about to doze.
+            // At the second look in a round, the worker is about to doze.
             if seen.replace(done) == done {
                 ROUND.store(done + 1, SeqCst);
             }
@@ -318,7 +320,7 @@ fn a_worker_that_spawns_without_a_fence_does_not_miss_one_that_dozes() {
     done(sleeper);
 }
 
-/// Looks without a clock, and seldom calls the system.
+/// Waits without reading a clock, and seldom calls the system.
 fn spin_until(is_so: impl Fn() -> bool) {
     for looks in 1.. {
         if is_so() {

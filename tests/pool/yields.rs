@@ -1,4 +1,4 @@
-//! Tests of futures that wake themselves: who polls them next, and what becomes of them when a
+//! Tests of futures that wake themselves: which thread polls them next, and their fate when a
 //! worker or the pool ends.
 
 use crate::common::closures::keep_quiet;
@@ -19,7 +19,8 @@ fn pool_of(threads: usize) -> ThreadPool {
     ThreadPool::new(threads).unwrap()
 }
 
-/// A worker has a future that has yielded there, and runs a job until the sender is dropped.
+/// Has a worker spawn a future, which yields there, and a job, which runs until the returned sender
+/// is dropped.
 fn yielded_below_a_job(
     pool: &ThreadPool,
 ) -> (JoinHandle<usize>, Arc<AtomicUsize>, mpsc::Sender<()>) {
@@ -27,7 +28,7 @@ fn yielded_below_a_job(
     let ((release, released), (tell, begun)) = (mpsc::channel::<()>(), mpsc::channel());
     let (same, count) = (pool.clone(), Arc::clone(&polls));
     let both = pool.spawn(move || {
-        // The newest job of the deque runs first, and the future that yields in it last.
+        // The worker runs the newest job of its deque first, so the future that yields runs last.
         let blocks = move || {
             tell.send(()).unwrap();
             let _ = released.recv_timeout(2 * MINUTE); // after a test that hangs has failed
@@ -78,7 +79,7 @@ fn a_future_that_yields_below_a_busy_worker_is_stolen() {
         let depths = pool.metrics().workers.iter().map(|it| it.local_queue_depth).sum::<usize>();
         assert_eq!(depths, 1, "it waits in a deque");
         if !is_idle {
-            // The worker that is free next has enough of its own, and so never steals.
+            // The worker that becomes free has enough jobs of its own, so it never steals.
             go_on(&pool, &ends, &mpsc::sync_channel(1).0);
         }
         drop(other);
@@ -112,7 +113,7 @@ fn a_future_that_has_yielded_ends_at_once_with_its_pool() {
     drop(release);
 }
 
-/// The poll that closes the pool is its last.
+/// The future is dropped after the poll in which it closes the pool.
 #[test]
 fn a_future_that_yields_in_a_closed_pool_is_dropped() {
     for last in [1, 2, 50] {
@@ -157,7 +158,8 @@ fn a_worker_that_leaves_gives_its_futures_away() {
     assert_eq!(done(future), 2);
 }
 
-/// The half that another worker runs is a part of the task, which waits for it.
+/// Another worker runs a half of the future's poll, and wakes the future. That half is a part of
+/// the task, which waits for it.
 #[test]
 fn a_future_is_woken_by_a_part_of_its_poll_on_another_thread() {
     in_a_minute(|| {
@@ -183,8 +185,8 @@ fn a_future_is_woken_by_a_part_of_its_poll_on_another_thread() {
     });
 }
 
-/// A future that yields for ever leaves the jobs from outside their turns in a wait, also if each
-/// of its polls runs another job: then a turn of the wait counts as two.
+/// A future yields for ever during a wait. Jobs from outside still get their turns, even if each
+/// poll runs another job: then a turn of the wait counts as two.
 #[test]
 fn a_wait_starves_no_job_from_outside() {
     in_a_minute(|| {
@@ -219,7 +221,7 @@ fn a_wait_starves_no_job_from_outside() {
     });
 }
 
-/// The jobs below a scope are the worker's own, and there is no other thread to steal them.
+/// The jobs below the scope are in the worker's own deque, and no other thread can steal them.
 #[test]
 fn a_wait_in_a_scope_runs_what_lies_below_the_scope() {
     in_a_minute(|| {
@@ -242,7 +244,7 @@ fn a_wait_in_a_scope_runs_what_lies_below_the_scope() {
     });
 }
 
-/// Runs jobs in each park, and panics in the parks of a busy worker while that is armed.
+/// A park that runs jobs. While armed, it panics if its worker is busy.
 struct Yields(ThreadPark, Arc<AtomicBool>, Arc<OnceLock<ThreadPool>>);
 
 impl Park for Yields {
@@ -261,7 +263,7 @@ impl Park for Yields {
     }
 }
 
-/// Such a wait does not call the park of its worker, which might be what waits.
+/// `yield_now` does not call the park of its worker, since that park may be the caller.
 #[test]
 fn a_yield_in_a_park_and_a_park_that_panics_go_together() {
     keep_quiet(&["expected"]);

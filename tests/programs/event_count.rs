@@ -20,7 +20,7 @@ use std::time::Duration;
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// So many items, then a notification for each.
+    /// Adds this many items, and then notifies once for each.
     Push(#[cfg_attr(fuzzing, arbitrary(with = from::<1, 3, _>))] usize),
     NotifyAll,
     Wait(Wait),
@@ -29,14 +29,14 @@ pub(crate) enum Step {
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
-    /// What happens between preparing and the second look.
+    /// The steps between preparing and the second look.
     between: Vec<Step>,
-    /// What happens while it sleeps.
+    /// The steps while this wait sleeps.
     meanwhile: Vec<Step>,
     gives_up: bool,
 }
 
-/// Programs of fewer steps than this, each with a few others in it.
+/// Generates programs of fewer than `end` steps, each with a few nested steps.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Vec<Step>> {
     let leaf = prop_oneof![
         4 => (1_usize..4).prop_map(Step::Push),
@@ -55,15 +55,15 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..end)
 }
 
-/// What is known from outside. Those who wait are on the thread's stack, so the last of them moves
+/// The state that the checks know. Waits are nested on one stack, so the wait that began last ends
 /// first.
 #[derive(Default)]
 struct Known {
     items: usize,
-    /// Whether each of those who have prepared and have not come back must be told by now.
+    /// For each wait that has prepared and has not ended: whether it must be told by now.
     present: Vec<bool>,
     /// The most threads that may be woken. More may be told: a thread that has prepared while a
-    /// sleeper leaves is told, too.
+    /// sleeper leaves is told too.
     credit: usize,
     woken: usize,
 }
@@ -73,17 +73,17 @@ struct Run {
     known: RefCell<Known>,
 }
 
-/// How one who had prepared is back.
+/// How a wait that had prepared has ended.
 enum Back {
-    /// Without a look.
+    /// It gave up without a second look.
     GivenUp,
-    /// It takes an item, if there is one.
+    /// It has found an item or was told, and takes an item, if there is one.
     Takes,
-    /// Its park returned for no reason.
+    /// Its park returned without a notification.
     Untold,
 }
 
-/// Runs a program instead of sleeping.
+/// A park that runs a program instead of sleeping.
 struct Sleeper<'a> {
     run: &'a Run,
     meanwhile: &'a [Step],
@@ -165,7 +165,7 @@ impl Run {
         self.comes_back(if is_told { Back::Takes } else { Back::Untold });
     }
 
-    /// The last who prepared is back.
+    /// Ends the wait that prepared last.
     fn comes_back(&self, how: Back) {
         let mut known = self.known.borrow_mut();
         let must_be_told = known.present.pop().unwrap();
@@ -174,14 +174,15 @@ impl Run {
             Back::Takes => known.items = known.items.saturating_sub(1),
             Back::Untold => {
                 assert!(!must_be_told, "everybody was notified, and this one was not");
-                // Each item came with a notification, which a thread that is still there has.
+                // Each item that is left came with a notification, which a wait that has not ended
+                // has received.
                 assert!(known.items <= known.present.len(), "a notification was lost");
             }
         }
     }
 }
 
-/// Runs a program, and checks what can be said of it.
+/// Runs a program, and checks its outcome.
 pub(crate) fn check(program: Vec<Step>) {
     let run = Run { events: EventCount::new(), known: RefCell::default() };
     run.steps(&program);

@@ -1,4 +1,4 @@
-//! Random programs on an injector and a deque beside it, against `VecDeque`s: the answers are the
+//! Random programs on an injector and a deque beside it, against `VecDeque`s. The answers are the
 //! same at every step, and each item is dropped once.
 
 use crate::common::tally::{Counted, Tally};
@@ -7,14 +7,14 @@ use filch::{Injector, Steal, Worker};
 use std::collections::VecDeque;
 use std::iter;
 
-/// What happens next. Amounts are small numbers.
+/// The next step. Amounts are small numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Push,
     PushWasEmpty,
     TryPush,
     PushBatch(usize),
-    /// An iterator that promises one item more than it gives.
+    /// Pushes from an iterator that promises one item more than it gives.
     PushLiar(usize),
     Extend(usize),
     Steal,
@@ -28,7 +28,7 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) const KINDS: u8 = 24;
 
-    /// Any two bytes are a step; pushing and taking are as likely, closing is rare.
+    /// Returns a step for any two bytes. Pushing is as likely as taking, and closing is rare.
     pub(crate) fn numbered(kind: u8, amount: u8) -> Self {
         let amount = usize::from(amount);
         match kind % Self::KINDS {
@@ -63,13 +63,13 @@ impl Step {
     }
 }
 
-/// An injector, a deque that takes batches, and what they ought to hold.
+/// An injector, a deque that takes batches from it, and the items that both should hold.
 pub(crate) struct Pair {
     injector: Injector<Counted>,
     worker: Worker<Counted>,
     flavor: Flavor,
     queue: VecDeque<usize>,
-    /// In the order in which the deque pops.
+    /// The expected items of the deque, in the order in which it pops them.
     local: VecDeque<usize>,
     is_closed: bool,
     tally: Tally,
@@ -189,7 +189,8 @@ impl Pair {
         self.injector.push_batch(Liar(items.into_iter()));
     }
 
-    /// A batch has come: how large it is is the injector's choice, within what it promises.
+    /// Accounts for a batch that has moved. The injector chooses its size, within the documented
+    /// bounds.
     fn moved(&mut self, limit: usize, popped: usize) {
         let (before, len) = (self.local.len(), self.queue.len());
         let moved = self.worker.len() - before + popped;
@@ -211,7 +212,8 @@ impl Pair {
         assert_eq!(self.tally.all_drops(), self.made - inside, "dropped");
     }
 
-    /// Takes or leaves the rest, whichever the program comes to; either way all is dropped once.
+    /// Drops the rest or takes it, depending on the number of items. In either case each is dropped
+    /// once.
     pub(crate) fn finish(self) {
         let Pair { injector, worker, queue, local, tally, made, .. } = self;
         assert!(worker.drain().map(|it| it.number).eq(local));

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The panics that programs cause.
 pub(crate) const EXPECTED: &[&str] = &["expected", "a job of the scope has not run"];
 
-/// One program, and what it runs on.
+/// One program, and the pool on which it runs.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -38,16 +38,16 @@ pub(crate) struct Program {
 enum Body {
     Return,
     Panic,
-    /// Spawns others, and waits for the handles of every other.
+    /// Spawns tasks, and waits for the handles of every other one.
     Spawn(Vec<Body>),
-    /// In a scope, or by `join` if there are two.
+    /// Runs tasks in a scope, or by `join` if there are two.
     Scope(Vec<Body>),
     Tree(Tree),
     Block,
     Yield,
 }
 
-/// A tree that is cut in two at each branch: a part of one in `skew` leaves, and the rest.
+/// A tree that is cut in two at each branch: one `skew`th of its leaves, and the rest.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, Debug)]
 struct Tree {
@@ -56,12 +56,12 @@ struct Tree {
     #[cfg_attr(fuzzing, arbitrary(with = from::<2, 40, _>))]
     skew: usize,
     is_large_first: bool,
-    /// For its halves a branch waits by `join`, or as a scope.
+    /// Whether a branch waits for its halves by `join`, or in a scope.
     is_joined: bool,
 }
 
 impl Tree {
-    /// Returns its root, with the halves as bodies.
+    /// Returns the root of the tree as a body, with its halves as trees.
     fn root(self) -> Body {
         if self.leaves == 1 {
             return Body::Yield;
@@ -95,7 +95,7 @@ enum Step {
     WaitIdle,
     Resize(#[cfg_attr(fuzzing, arbitrary(with = from::<1, 4, _>))] usize),
     Broadcast,
-    /// On the thread of the program, or on another meanwhile.
+    /// Takes part on the program's thread, or meanwhile on another thread.
     TakePart(bool, Body),
     Shutdown(bool),
 }
@@ -147,7 +147,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Programs of fewer steps than this.
+/// Generates programs of fewer than `end` steps.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     let steps = prop::collection::vec(step(), 0..end);
     (1..4_usize, steps, any::<bool>(), any::<bool>()).prop_map(
@@ -160,7 +160,8 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     )
 }
 
-/// The closure of a body. It returns how many closures have run in it and those it waited for.
+/// Returns the closure of a body. It counts the closures that have run in it and those it waited
+/// for.
 fn task(
     pool: &ThreadPool,
     counts: &Arc<Counts>,
@@ -196,7 +197,7 @@ fn run(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> usize {
         Body::Scope(mut bodies) if bodies.len() == 2 => {
             let (b, a) = (bodies.pop().unwrap(), bodies.pop().unwrap());
             let (a, b) = (task(pool, counts, a), task(pool, counts, b));
-            // If the first panicked, the second might be dropped unrun.
+            // `join` may drop the second closure if the first panics, so the panic is caught here.
             let a = || catch_unwind(AssertUnwindSafe(a)).unwrap_or(0);
             let (a, b) = pool.join(a, b);
             1 + a + b
@@ -214,7 +215,7 @@ fn run(pool: &ThreadPool, counts: &Arc<Counts>, body: Body) -> usize {
     }
 }
 
-/// A handle, and whether its task was found cancelled before it began.
+/// A handle, and whether a cancel has dequeued its task.
 struct Handle {
     handle: JoinHandle<usize>,
     is_dequeued: bool,
@@ -236,7 +237,7 @@ impl Handle {
 pub(crate) fn check(program: Program) {
     let Program { threads, steps, callers_take_part, drops_pool } = program;
     let counts = Arc::new(Counts::default());
-    // With the longer time a lost wake-up stays lost.
+    // With the longer time, no timeout repairs a lost wake-up.
     let keep_alive = [Duration::from_micros(100), Duration::from_secs(3600)][steps.len() % 2];
     let pool = ThreadPool::builder()
         .num_threads(threads)
@@ -336,8 +337,8 @@ pub(crate) fn check(program: Program) {
         drop(pool);
     }
     guests.into_iter().for_each(|it| it.join().unwrap());
-    // What ran has held handles of the pool, so that its last may have been dropped by a worker,
-    // which does not wait for the others.
+    // A closure has held a handle of the pool. If a worker dropped the last handle, it does not
+    // wait for the other workers.
     for handle in handles {
         handle.join(is_cancelled);
     }

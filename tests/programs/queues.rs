@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The panics that programs cause.
 pub(crate) const EXPECTED: &[&str] = &["expected"];
 
-/// One program, and what it runs on.
+/// One program, and the executor on which it runs.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -37,9 +37,9 @@ enum Body {
     Return,
     Panic,
     Yield,
-    /// Spawns others into its own queue, and waits for every other.
+    /// Spawns tasks into its own queue, and waits for every other one.
     Own(Vec<Body>),
-    /// Into the default queue.
+    /// Spawns tasks into the default queue, and waits for every other one.
     Default(Vec<Body>),
 }
 
@@ -127,7 +127,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Programs of fewer steps than this.
+/// Generates programs of fewer than `end` steps.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     (1..6_usize, any::<bool>(), prop::collection::vec(step(), 0..end))
         .prop_map(|(kind, by_turns, steps)| Program { kind, by_turns, steps })
@@ -154,7 +154,7 @@ fn task(fair: &FairScheduler, counts: &Arc<Counts>, body: Body) -> impl FnOnce()
     }
 }
 
-/// What the scheduler stands on, and how to end it.
+/// The executor under the scheduler, and how to end it.
 enum Base {
     Stealing(ThreadPool),
     Locked(Arc<LockedPool>),
@@ -215,7 +215,7 @@ pub(crate) fn check(program: Program) {
                     queues.push(queue);
                 }
             }
-            // A queue that no handle can resume would keep its tasks.
+            // A paused queue without a handle could not be resumed, and would keep its tasks.
             Step::DropQueue(which) if pick(which) > 0 => {
                 let queue = queues.swap_remove(pick(which));
                 queue.resume();
@@ -240,7 +240,7 @@ pub(crate) fn check(program: Program) {
             Step::DropHandle(which) if usize::from(which) < handles.len() => {
                 drop(handles.swap_remove(usize::from(which)));
             }
-            // The default queue is for tasks that wait for others.
+            // The default queue is never paused, since tasks wait for its tasks.
             Step::Pause(which) if pick(which) > 0 => _ = queues[pick(which)].pause(),
             Step::Resume(which) => _ = queues[pick(which)].resume(),
             Step::SetWeight(which, weight) => queues[pick(which)].set_weight(weight).unwrap(),

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// How many tokens there are; each is the child of the one before.
 const TOKENS: usize = 3;
 
-/// The place of a token.
+/// The index of a token.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, Debug)]
 struct Token(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 2, _>))] usize);
@@ -40,7 +40,7 @@ enum Step {
     SpawnDetached {
         token: Option<Token>,
     },
-    /// From now on jobs are refused, or not.
+    /// Has the executor refuse jobs from now on, or accept them again.
     Refuse(bool),
     RunOldest,
     RunNewest,
@@ -54,7 +54,7 @@ enum Step {
     LookAtGroup,
 }
 
-/// Programs of fewer steps than this.
+/// Generates programs of fewer than `end` steps.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Vec<Program>> {
     prop::collection::vec(step().prop_map(Program), 0..end)
 }
@@ -86,7 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a task has come to.
+/// Whether a task waits, or how it has ended.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum State {
     Waits,
@@ -95,10 +95,10 @@ enum State {
     Cancelled,
 }
 
-/// What a job of the executor belongs to.
+/// The properties of the task to which a job belongs.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// The place in `Run::states`.
+    /// The index in `Run::states`.
     id: usize,
     panics: bool,
     token: Option<usize>,
@@ -117,7 +117,7 @@ impl Wake for Wakes {
 struct Handle {
     handle: JoinHandle<usize>,
     id: usize,
-    /// Polled while it waited, and not woken by then.
+    /// Whether it was polled while its task waited, and has not been woken since.
     waits: bool,
     wakes: Arc<Wakes>,
 }
@@ -136,7 +136,7 @@ struct Run {
     group: TaskGroup,
     states: Vec<State>,
     kinds: Vec<Kind>,
-    /// To whom the jobs on the shelf belong, in their order.
+    /// The tasks to which the jobs on the shelf belong, in the shelf's order.
     waiting: VecDeque<Kind>,
     handles: Vec<Handle>,
 }
@@ -181,7 +181,7 @@ impl Run {
         token.is_some_and(|it| self.tokens[it].is_cancelled())
     }
 
-    /// A new task, and what it does.
+    /// Makes a new task's properties and its closure.
     fn task(
         &mut self,
         panics: bool,
@@ -202,7 +202,8 @@ impl Run {
         (kind, body)
     }
 
-    /// The task of this kind was handed over, or handed back.
+    /// Records a task after its spawn: it is cancelled if it was refused or its token is, and waits
+    /// otherwise.
     fn handed_over(&mut self, kind: Kind) {
         if self.is_refused() || self.is_token_cancelled(kind.token) {
             self.states[kind.id] = State::Cancelled;
@@ -241,7 +242,7 @@ impl Run {
         });
         match catch_unwind(run) {
             Ok(ran) => assert!(!tries || ran == was_waiting, "a job runs if nobody has it"),
-            // No thread waits for it, and no group takes it.
+            // A panic goes on only if no handle and no group takes it.
             Err(_) => {
                 let is_alone = !kind.in_group && self.handles.iter().all(|it| it.id != kind.id);
                 assert!(was_waiting && kind.panics && is_alone, "a panic goes on");
@@ -260,7 +261,7 @@ impl Run {
         job.zip(kind)
     }
 
-    /// What a handle gives when its task is done.
+    /// Compares the result of a handle with the state of its ended task.
     fn compare(&self, id: usize, result: Result<usize, JoinError>) {
         match (self.states[id], result) {
             (State::Returned, Ok(value)) => assert_eq!(value, id),
@@ -291,7 +292,7 @@ impl Run {
                 builder =
                     if let Some(it) = token { builder.token(&self.tokens[it]) } else { builder };
                 let accepted = builder.spawn_detached(move || _ = body());
-                // A task of a cancelled token is cancelled at once, before any executor is asked.
+                // A task of a cancelled token is cancelled at once, and its executor is not asked.
                 let is_asked = !self.is_token_cancelled(token);
                 assert_eq!(accepted.is_err(), is_asked && self.is_refused());
                 self.handed_over(kind);
@@ -369,7 +370,7 @@ impl Run {
     }
 }
 
-/// Runs a program, and what it leaves behind.
+/// Runs a program, and then the jobs that are left.
 pub(crate) fn check(program: Vec<Program>) {
     let mut run = Run::new();
     for Program(step) in program {

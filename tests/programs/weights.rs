@@ -1,4 +1,4 @@
-//! Random programs in which weights change, on a virtual clock: from each change on, queues get
+//! Random programs in which weights change, on a virtual clock. After each change, queues get
 //! service by their new weights, within the bound that `filch::fair` states.
 //!
 //! `tests/fair/weights.rs` writes them with proptest, the fuzz target `weights` with libFuzzer.
@@ -26,7 +26,7 @@ pub(super) struct Tenant {
     /// The weight is two to this power.
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 12, _>))]
     pub(super) weight: u32,
-    /// What its tasks take, in microseconds, one after the other.
+    /// The costs of its tasks in turn, in microseconds.
     #[cfg_attr(fuzzing, arbitrary(with = costs))]
     pub(super) costs: Vec<u64>,
 }
@@ -36,7 +36,7 @@ fn costs(bytes: &mut arbitrary::Unstructured<'_>) -> arbitrary::Result<Vec<u64>>
     (0..bytes.int_in_range(1..=3)?).map(|_| bytes.int_in_range(LEAST..=MOST)).collect()
 }
 
-/// The shortest task and the longest, in microseconds.
+/// The cost of the shortest task in microseconds; `MOST` is that of the longest.
 const LEAST: u64 = 20;
 const MOST: u64 = 3000;
 
@@ -46,7 +46,7 @@ pub(super) struct Change {
     pub(super) which: u8,
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 12, _>))]
     pub(super) weight: u32,
-    /// In microseconds, until the next.
+    /// The time until the next change, in microseconds.
     #[cfg_attr(fuzzing, arbitrary(with = from::<1, 6000, _>))]
     pub(super) time: u64,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Program {
     pub(super) changes: Vec<Change>,
 }
 
-/// Programs of fewer changes than this.
+/// Generates programs of fewer than `end` changes.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     let cost = || prop_oneof![LEAST..300, LEAST..=MOST];
     let tenant = move || {
@@ -82,7 +82,7 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     )
 }
 
-/// Has the tasks end: also if a check fails, for without a clock they would go on for ever.
+/// Ends all tasks when dropped, even if a check fails: without a clock they would go on for ever.
 #[derive(Default)]
 struct Ends(Arc<AtomicBool>);
 
@@ -92,7 +92,7 @@ impl Drop for Ends {
     }
 }
 
-/// Has a task always follow another.
+/// Spawns a task that spawns its successor, until `ends` is set.
 fn go_on(queue: &Queue, costs: Arc<[u64]>, index: usize, ends: Arc<AtomicBool>) {
     let same = queue.clone();
     let task = move || {
@@ -104,7 +104,7 @@ fn go_on(queue: &Queue, costs: Arc<[u64]>, index: usize, ends: Arc<AtomicBool>) 
     let _ = queue.spawn_detached(task);
 }
 
-/// Twice the bound, in nanoseconds of a queue of weight 1.
+/// Returns twice the bound, in nanoseconds of service at weight 1.
 fn bound(threads: usize, tenants: [(f64, u64); 2]) -> f64 {
     let resolution = 1.0 / f64::from(1 << 19);
     let lags = tenants.map(|(weight, longest)| {
@@ -123,7 +123,7 @@ pub(crate) fn check(program: &Program) {
     let queues: Vec<Queue> =
         tenants.iter().map(|it| fair.queue("q").weight(1 << it.weight).build().unwrap()).collect();
     for (queue, tenant) in queues.iter().zip(&tenants) {
-        // As many as there are threads, and one that waits.
+        // Each queue has one task for each thread, and one more that waits.
         for index in 0..=*threads {
             go_on(queue, tenant.costs.iter().copied().collect(), index, Arc::clone(&ends.0));
         }
@@ -159,7 +159,7 @@ pub(crate) fn check(program: &Program) {
     assert_eq!(stepper.panicked(), 0);
 }
 
-/// What the queues have got, in nanoseconds.
+/// Returns the service that each queue has got, in nanoseconds.
 fn services(fair: &FairScheduler) -> Vec<f64> {
     let queues = fair.report().queues;
     queues.iter().filter(|it| it.name.is_some()).map(|it| it.service.as_nanos() as f64).collect()

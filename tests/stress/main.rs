@@ -32,7 +32,8 @@ use thieves::{Item, Owner, Taken, Ways, each_item_is_taken_once, item, warm_up};
 
 /// Trees of jobs and of halves. The threads that wait for them read their writes.
 ///
-/// Handles are not waited for: what unparks a thread is an `Arc`, whose count ends with a fence.
+/// No thread waits for a handle: a thread's unparker is an `Arc`, whose last drop is ordered by a
+/// fence that ThreadSanitizer does not know.
 #[test]
 fn stress_a_pool_runs_each_half_once() {
     fn sum(pool: &ThreadPool, numbers: &mut [Box<usize>]) -> usize {
@@ -61,20 +62,20 @@ fn stress_a_pool_runs_each_half_once() {
     while total.load(Acquire) < rounds * 20 * 124_750 {
         thread::yield_now();
     }
-    // Not shut down: the last of what unparks a worker would go on another thread.
+    // The pool is not shut down: another thread would drop a worker's last unparker.
 }
 
 /// Tasks of several queues, which pause, change their limits and spawn into themselves; those of an
 /// ordered queue share memory that nothing else guards.
 ///
-/// The queues stay: what belongs to a queue that goes is counted by `Arc`s, whose counts end with
-/// fences.
+/// The queues are never dropped: their parts are counted by `Arc`s, whose last drop is ordered by a
+/// fence.
 #[test]
 fn stress_an_ordered_queue_runs_one_task_at_a_time() {
     struct Ordered(UnsafeCell<Vec<usize>>);
     // SAFETY: only tasks of the ordered queue touch it, one at a time.
     unsafe impl Sync for Ordered {}
-    // Statics: their contents are not leaked, and never dropped.
+    // Values in statics are never dropped, and are no leak.
     static FAIR: OnceLock<FairScheduler> = OnceLock::new();
     static QUEUES: OnceLock<[Queue; 3]> = OnceLock::new();
     static ORDERED: Ordered = Ordered(UnsafeCell::new(Vec::new()));
@@ -91,7 +92,7 @@ fn stress_an_ordered_queue_runs_one_task_at_a_time() {
     let submit = move || {
         for round in 0..rounds {
             let append = move || {
-                // SAFETY: as above.
+                // SAFETY: only one task of the ordered queue runs at a time.
                 let all = unsafe { &mut *ORDERED.0.get() };
                 all.push(round);
                 TOTAL.fetch_add(1, Release);
@@ -123,8 +124,8 @@ fn stress_an_ordered_queue_runs_one_task_at_a_time() {
 
 /// Many receivers and senders, and receivers that give up and come back.
 ///
-/// Each receiver sleeps in a park of its own and hands over what unparks it: the count of an `Arc`
-/// ends with a fence, so the last one is let go after the threads have been joined.
+/// Each receiver sleeps in a park of its own, and hands out an unparker, which is an `Arc`. A fence
+/// orders its last drop, so the last clone is dropped after the threads have been joined.
 #[test]
 fn stress_receivers_that_sleep_get_each_item_once() {
     let shared = Arc::new((Injector::<Box<usize>>::new(), EventCount::new(), AtomicUsize::new(0)));
@@ -270,8 +271,8 @@ fn stress_items_are_taken_once_while_a_deque_shrinks_in_ebb_and_flow() {
     each_item_is_taken_once(builder, Owner::ebb_and_flow, Ways::All);
 }
 
-/// An owner that is alone with its item for most of the time, and one thief that looks for it: each
-/// answer of `pop` is right even if the thief has been there since the last.
+/// An owner is alone with its item for most of the time, while one thief looks for it. Each answer
+/// of `pop` must be right even if the thief has come since the last `pop`.
 #[test]
 fn stress_an_empty_deque_is_empty() {
     for flavor in [Flavor::Lifo, Flavor::Fifo] {
@@ -299,10 +300,10 @@ fn stress_an_empty_deque_is_empty() {
     }
 }
 
-/// The last handle of a deque that still holds items goes on any thread, at any time.
+/// The last handle of a deque that still holds items is dropped on any thread, at any time.
 ///
-/// ThreadSanitizer does not see the fence by which `Arc` orders the last drop. Where it looks on,
-/// the handles come back through `join`.
+/// ThreadSanitizer does not see the fence by which `Arc` orders the last drop. Under
+/// ThreadSanitizer, the handles come back through `join`.
 #[test]
 fn stress_the_last_handle_drops_the_rest() {
     struct Noisy(Item);
@@ -338,7 +339,7 @@ fn stress_the_last_handle_drops_the_rest() {
     }
 }
 
-/// Shared by two threads that do not ask each other.
+/// A number that two threads change without synchronization.
 struct Racy(UnsafeCell<usize>);
 
 // SAFETY: there is none. It is a data race, planted for ThreadSanitizer.
@@ -350,7 +351,7 @@ fn canary_tsan_a_plain_race() {
     static RACY: Racy = Racy(UnsafeCell::new(0));
     let count = || {
         for _ in 0..1000 {
-            // SAFETY: there is none, as above.
+            // SAFETY: there is none: this is the planted data race.
             unsafe { *black_box(RACY.0.get()) += 1 };
         }
     };

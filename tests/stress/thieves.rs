@@ -12,7 +12,8 @@ use std::thread;
 
 const THIEVES: usize = 3;
 
-/// An item: a thief that opens it too early, or that gets half of it, finds the two unequal.
+/// An item whose `echo` is the complement of its number. A thief that opens it too early, or gets
+/// half of it, finds that the two do not fit.
 pub(crate) struct Parcel {
     pub(crate) number: usize,
     echo: usize,
@@ -30,8 +31,8 @@ pub(crate) fn item(number: usize) -> Item {
     Box::new(Parcel { number, echo: !number })
 }
 
-/// What one thread has taken. The boxes are freed when they have been counted: an item that is
-/// taken twice is to fail an assertion, not the allocator.
+/// The items that one thread has taken. The boxes are freed only after the count. So an item that
+/// is taken twice fails an assertion, and not the allocator.
 #[derive(Default)]
 pub(crate) struct Taken(pub(crate) Vec<ManuallyDrop<Item>>);
 
@@ -56,7 +57,7 @@ impl Taken {
     }
 }
 
-/// What the owner does next.
+/// The next actions of an owner.
 pub(crate) type Habit = fn(&mut Owner);
 
 pub(crate) struct Owner {
@@ -76,7 +77,7 @@ impl Owner {
         self.taken.extend(self.worker.drain().take(count));
     }
 
-    /// The deque fills and empties, in each of the ways there are.
+    /// Fills and empties the deque, in each of the ways there are.
     pub(crate) fn ebb_and_flow(&mut self) {
         let burst = self.random.below(200);
         let items = self.left.by_ref().take(burst).map(item);
@@ -96,7 +97,7 @@ impl Owner {
         }
     }
 
-    /// Owner and thieves meet at the last item, again and again.
+    /// Makes owner and thieves meet at the last item, again and again.
     pub(crate) fn hand_to_mouth(&mut self) {
         for number in self.left.by_ref().take(1 + self.random.below(3)) {
             self.worker.push_was_empty(item(number));
@@ -105,7 +106,7 @@ impl Owner {
         self.pop(pops);
     }
 
-    /// A few items, within reach of a batch, of which the owner takes the half.
+    /// Pushes a few items, within reach of an announced batch, and takes half of them back.
     pub(crate) fn within_reach(&mut self) {
         let (most, least) = (2 + self.random.below(30), self.random.below(8));
         self.push(most.saturating_sub(self.worker.len()));
@@ -114,7 +115,7 @@ impl Owner {
         }
     }
 
-    /// Floods that make the deque grow, and droughts that make it shrink.
+    /// Floods the deque, so that it grows, and drains it, so that it shrinks.
     pub(crate) fn flood_and_drought(&mut self) {
         let flood = self.random.below(5000);
         self.push(flood);
@@ -134,7 +135,7 @@ impl Owner {
     }
 }
 
-/// In which ways a thief steals: in all, or only several items at once.
+/// Whether a thief steals in every way, or only several items at once.
 #[derive(Clone, Copy)]
 pub(crate) enum Ways {
     All,
@@ -143,7 +144,7 @@ pub(crate) enum Ways {
 
 struct Thief {
     own: Worker<Item>,
-    /// The owner comes first.
+    /// The stealers of its victims; the owner's comes first.
     victims: Vec<Stealer<Item>>,
     random: Random,
     taken: Taken,
@@ -173,7 +174,7 @@ impl Thief {
         loop {
             let finished = done.load(Acquire);
             let stolen = self.steal(ways);
-            // Sometimes it leaves its loot to other thieves.
+            // At times the thief leaves its loot to other thieves.
             if stolen.is_empty() || self.random.below(2) == 0 {
                 self.taken.extend(self.own.drain());
             }
@@ -222,7 +223,8 @@ pub(crate) fn each_item_is_taken_once(builder: Builder, habit: Habit, ways: Ways
     drop(done);
 }
 
-/// Makes the crate's collector while there is one thread: it is made through a `Once`.
+/// Makes the crate's collector while there is one thread, since ThreadSanitizer does not see the
+/// `Once` behind it.
 pub(crate) fn warm_up() {
     let worker = Builder::new(Flavor::Lifo).capacity(1).shrinking(true).build();
     worker.push_batch([1, 2, 3]);

@@ -1,4 +1,4 @@
-//! The promises of every executor about tasks: one suite, which runs over each.
+//! Tests the promises of every executor about tasks. One suite runs over each executor.
 //!
 //! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end.
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Runs the suite over executors: a name for each, and how to make it.
+/// Runs the suite over several executors, each given by a name and an expression that makes it.
 macro_rules! over_executors {
     ($($name:ident: $make:expr;)*) => {
         $(mod $name {
@@ -65,11 +65,11 @@ pub(crate) fn a_panic_goes_to_the_handle(executor: Shared) {
     let error = task.join().unwrap_err();
     assert!(error.is_panic() && !error.is_cancelled());
     assert_eq!(error.into_panic().downcast_ref(), Some(&"expected"));
-    // And harms no other task.
+    // The panic harms no other task.
     assert_eq!(TaskBuilder::on(&executor).spawn(|| 7).join().unwrap(), 7);
 }
 
-/// With one thread this ends only if the waiting task runs the others itself.
+/// With one thread, this test ends only if the waiting task runs the others itself.
 pub(crate) fn a_task_waits_for_tasks_that_it_spawned(executor: Shared) {
     let same = Arc::clone(&executor);
     let outer = TaskBuilder::on(&executor).spawn(move || {
@@ -101,7 +101,7 @@ impl Wake for Bell {
     }
 }
 
-/// Waits for a future on this thread.
+/// Blocks this thread until the future is ready.
 pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Bell(thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -165,7 +165,7 @@ pub(crate) fn a_result_that_nobody_takes_is_dropped(executor: Shared) {
         drop(TaskBuilder::on(&executor).group(&group).spawn(move || result));
     }
     group.wait().unwrap();
-    // The last may be on its way from the worker.
+    // The worker may not have dropped its last clone yet.
     while Arc::strong_count(&precious) > 1 {
         thread::yield_now();
     }

@@ -1,8 +1,8 @@
-//! Measures the wait of a job of other code beside a backlog in a scheduler's queue, on an executor
-//! of one thread.
+//! Measures how long a job of other code waits beside a backlog in a scheduler's queue, on an
+//! executor of one thread.
 //!
-//! It counts the tasks that begin before the job, and no time: the clock of the scheduler advances
-//! by 1 µs at each look, and the scheduler looks once for each task.
+//! It counts the tasks that begin before the job, and measures no time. The clock of the scheduler
+//! advances by 1 µs at each look, and the scheduler looks once for each task.
 
 use filch::fair::{Clock, FairScheduler, Queue};
 use filch::{Executor, Job};
@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How many tasks a ticket runs before it gives the executor to others, more or less.
+/// About how many tasks a ticket runs before it gives the executor to other jobs.
 const QUANTUM: usize = 16;
-/// How many a foreign job may wait for: two quanta, each with a task that begins as it ends.
+/// The most tasks that may begin before a foreign job: two quanta, each with a task that begins as
+/// it ends.
 pub(crate) const FEW: usize = 2 * (QUANTUM + 2);
 const BACKLOG: usize = 5_000;
-/// A wait that hangs is a failure after this time.
+/// A test fails if a wait takes longer than this.
 const LONG: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
@@ -27,22 +28,23 @@ impl Clock for Ticking {
     }
 }
 
-/// A scheduler whose tickets end after some tasks.
+/// Returns a scheduler whose tickets end after `QUANTUM` tasks.
 pub(crate) fn scheduler(executor: impl Executor + 'static) -> FairScheduler {
     let quantum = Duration::from_micros(QUANTUM as u64);
     FairScheduler::builder(executor).clock(Ticking::default()).quantum(quantum).build()
 }
 
-/// Where the foreign job is submitted.
+/// The place from which the foreign job is submitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// On a thread that is none of the executor's.
+    /// The job comes from a thread outside the executor.
     Outside,
-    /// In a task, on the executor's thread.
+    /// The job comes from a task, on the executor's thread.
     Inside,
 }
 
-/// How many tasks of a backlog begin after a foreign job has been submitted, and before it begins.
+/// Returns how many tasks of a backlog begin after a foreign job has been submitted, and before it
+/// begins.
 pub(crate) fn tasks_before(
     queue: &Queue,
     from: From,
@@ -55,7 +57,7 @@ pub(crate) fn tasks_before(
     let (go, gate) = mpsc::channel::<Option<Job>>();
     let (ready, is_ready) = mpsc::channel();
     let same_submit = submit.clone();
-    // Has the thread until the backlog is there.
+    // This job keeps the thread busy until the backlog is there.
     let first = move || {
         ready.send(()).unwrap();
         if let Some(job) = gate.recv().unwrap() {

@@ -1,4 +1,4 @@
-//! The promises of queues over any executor: one suite, which runs over each.
+//! Tests the promises of queues over any executor. One suite runs over each executor.
 //!
 //! Nothing here is timed. A lost task or a lost wake-up shows as a test that does not end.
 //! `tests/fair/fairness.rs` checks shares, on a virtual clock.
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-/// Runs the suite over executors: a name for each, and how to make it.
+/// Runs the suite over several executors, each given by a name and an expression that makes it.
 macro_rules! queues_over {
     ($($name:ident: $make:expr;)*) => {
         $(mod $name {
@@ -55,7 +55,7 @@ fn queue(fair: &FairScheduler) -> Queue {
     fair.queue("q").build().unwrap()
 }
 
-/// A task that runs until it is told to end. Returns when it runs.
+/// Spawns a task that runs until the returned closure is called. Returns when the task runs.
 fn occupy(queue: &Queue) -> impl FnOnce() {
     let (started, inbox) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
@@ -119,7 +119,7 @@ pub(crate) fn a_closed_queue_runs_what_it_has_and_refuses_the_rest(fair: FairSch
 pub(crate) fn dropping_the_last_handle_closes_a_queue(fair: FairScheduler, _: Make) {
     let runs = Arc::new(AtomicUsize::new(0));
     for _ in 0..20 {
-        // Toub's way to process a batch.
+        // As in Toub's article, each batch of tasks has a queue, whose handle is dropped at once.
         let queue = queue(&fair);
         for _ in 0..10 {
             let runs = runs.clone();
@@ -170,15 +170,15 @@ pub(crate) fn a_token_cancels_a_queue(fair: FairScheduler, _: Make) {
     token.cancel();
     assert!(task.join().unwrap_err().is_cancelled());
     assert_eq!(queue.try_spawn(|| 8).unwrap_err().reason, Reason::Closed);
-    // Its handle is gone, its tasks are not.
+    // The queue's handle is gone, but its tasks are not.
     let token = CancelToken::new();
     let queue = fair.queue("q").token(&token).paused().build().unwrap();
     let task = queue.spawn(|| 7);
     drop(queue);
     token.cancel();
-    // It has not been paused since the handle went.
+    // The queue resumed when its last handle was dropped, so the task may have run.
     assert!(task.join().map_or_else(|error| error.is_cancelled(), |result| result == 7));
-    // Cancelled from the beginning.
+    // This queue is cancelled from the beginning.
     let queue = fair.queue("q").token(&token).build().unwrap();
     assert!(queue.try_spawn(|| 8).is_err());
 }
@@ -222,7 +222,7 @@ pub(crate) fn a_paused_queue_waits(fair: FairScheduler, _: Make) {
     assert_eq!(task.join().unwrap(), 7);
 }
 
-/// With one thread, only if the waiting thread runs the task of the other queue itself.
+/// With one thread, this test ends only if the waiting thread runs the other queue's task itself.
 pub(crate) fn tasks_wait_for_tasks_of_other_queues(fair: FairScheduler, _: Make) {
     let (one, two) = (queue(&fair), queue(&fair));
     let (same_one, same_two) = (one.clone(), two.clone());
@@ -244,7 +244,7 @@ pub(crate) fn tasks_wait_for_tasks_of_a_limited_queue(fair: FairScheduler, _: Ma
         .collect();
     let sum: u32 = waiting.into_iter().map(|it| it.join().unwrap()).sum();
     assert_eq!(sum, (0..50).sum());
-    // And in the place that the waiting task has itself.
+    // The waiting task runs the other task in its own place.
     let same = limited.clone();
     let task = limited.spawn(move || same.spawn(|| 7).join().unwrap());
     assert_eq!(task.join().unwrap(), 7);

@@ -1,5 +1,5 @@
-//! While threads wait, other threads have their places, and no stranger runs on a thread that
-//! waits: for each way of waiting.
+//! Tests each way of waiting. While threads wait, other threads have their places, and no stranger
+//! runs on a thread that waits.
 
 #![allow(dead_code)] // each test binary has its executors
 
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    /// Whether this thread has what a stranger might want.
+    /// Whether this thread holds something that a stranger might want, such as a lock.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -43,7 +43,7 @@ fn in_own_queue<R>(f: impl FnOnce(&Queue) -> R) -> R {
     Queue::with_current(|queue| f(queue.expect("a task of a queue")))
 }
 
-/// Waits for `x`; `meanwhile` is called before, or at the same time.
+/// Runs `x` and waits for it in the given way. Calls `meanwhile` before or during the wait.
 fn wait_for(
     form: Form,
     executor: &dyn Executor,
@@ -96,7 +96,8 @@ fn wait_for(
     }
 }
 
-/// Four may run at once. Two tasks wait for two others, which go on when two more run with them.
+/// Four tasks may run at once. Two of them wait for two others, which go on when two more run
+/// beside them.
 pub(crate) fn others_run_while_two_wait(
     form: Form,
     executor: &Arc<dyn Executor>,
@@ -129,8 +130,8 @@ pub(crate) fn others_run_while_two_wait(
 pub(crate) const EVERYWHERE: [Form; 5] =
     [Form::Handle, Form::HandleForATime, Form::BlockOn, Form::Group, Form::GroupForATime];
 
-/// Those that need a pool.
+/// The ways of waiting that need a pool.
 pub(crate) const ON_A_POOL: [Form; 3] = [Form::Scope, Form::ScopedHandle, Form::Join];
 
-/// Those that need a queue.
+/// The ways of waiting that need a queue.
 pub(crate) const IN_A_QUEUE: [Form; 2] = [Form::QueueJoin, Form::QueueScope];

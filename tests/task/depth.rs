@@ -1,5 +1,5 @@
-//! Tasks that wait for each other, each run inside the wait for it: a chain of any length ends no
-//! process.
+//! Tests of chains of tasks in which each waits for the one before. Each task runs inside the wait
+//! for it, so a long chain must be refused before the stack overflows.
 
 use crate::common::waiting::{MINUTE, done};
 use filch::executor::{self, Executor, TaskBuilder};
@@ -12,17 +12,18 @@ use std::sync::{Arc, mpsc};
 
 const LEVELS: usize = 100_000;
 
-/// How many tasks are below, or why one of them could not be waited for.
+/// The number of tasks below a task in its chain, or the error of a refused wait.
 type Depth = Result<usize, JoinError>;
 
-/// Spawns a chain of which each task waits for the one before.
+/// Spawns a chain of tasks in which each joins the one before, and returns the last handle.
 fn chain(executor: &dyn Executor, levels: usize) -> JoinHandle<Depth> {
     let first = TaskBuilder::on(executor).spawn(|| Ok(0));
     (0..levels)
         .fold(first, |below, _| TaskBuilder::on(executor).spawn(move || Ok(below.join()?? + 1)))
 }
 
-/// Waits for chains on the only thread of an executor.
+/// Joins two chains on the executor's only thread. The chain of 10 tasks must end, and a join in
+/// the chain of `levels` must be refused.
 fn ends_or_is_refused<E: Executor + Clone + 'static>(executor: E, levels: usize) {
     let same = executor.clone();
     let waits = TaskBuilder::on(&executor).spawn(move || {
@@ -30,7 +31,7 @@ fn ends_or_is_refused<E: Executor + Clone + 'static>(executor: E, levels: usize)
         chain(&same, levels).join().unwrap()
     });
     assert!(done(waits).unwrap_err().is_deadlock());
-    // What was refused has run by itself.
+    // The rest of the chain runs afterwards, and leaves the thread free for this task.
     let (says, hears) = mpsc::channel();
     TaskBuilder::on(&executor).spawn_detached(move || says.send(()).unwrap()).unwrap();
     hears.recv_timeout(MINUTE).unwrap();
@@ -46,7 +47,7 @@ fn a_chain_of_tasks_that_wait_does_not_overflow_the_stack() {
     ends_or_is_refused(small, LEVELS / 5);
 }
 
-/// Larger stacks have room for longer chains.
+/// A larger stack allows a longer chain: 6,000 joins fit into 64 MiB.
 #[test]
 fn the_stack_says_how_long_a_chain_may_be() {
     let pool = ThreadPool::builder().num_threads(1).stack_size(64 << 20).build().unwrap();
@@ -91,7 +92,7 @@ fn a_chain_of_groups_does_not_overflow_the_stack() {
     done(waits).unwrap();
 }
 
-/// The library does not know the size of this thread's stack.
+/// The user's own thread runs the jobs, and the library does not know the size of its stack.
 #[test]
 fn a_chain_on_a_small_stack_of_the_users_does_not_overflow_it() {
     let (send, inbox) = mpsc::channel::<Job>();
@@ -105,7 +106,7 @@ fn a_chain_on_a_small_stack_of_the_users_does_not_overflow_it() {
     ends_or_is_refused(fair.queue("q").build().unwrap(), LEVELS / 5);
 }
 
-/// Calls `f` that far down the stack.
+/// Calls `f` after the stack has grown by this many KiB.
 fn below<R>(kibibytes: usize, f: &mut dyn FnMut() -> R) -> R {
     fn from<R>(top: usize, depth: usize, f: &mut dyn FnMut() -> R) -> R {
         let room = black_box([0_u8; 1024]);
@@ -135,7 +136,7 @@ thread_local! {
     static ENTRY: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
 }
 
-/// Calls `f` on another stack, as coroutines are.
+/// Calls `f` on a stack of its own, as a library of coroutines would.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn on_another_stack(f: impl FnOnce() + 'static) {
     extern "C" fn enter() {
@@ -146,14 +147,15 @@ fn on_another_stack(f: impl FnOnce() + 'static) {
     ENTRY.set(Some(Box::new(f)));
     // SAFETY: zeroes are a context, which `getcontext` fills before it is used.
     let [mut here, mut there] = [(); 2].map(|()| unsafe { std::mem::zeroed::<libc::ucontext_t>() });
-    // SAFETY: it is valid for writes.
+    // SAFETY: `there` is a local variable, so it is valid for writes.
     assert_eq!(unsafe { libc::getcontext(&mut there) }, 0);
     there.uc_stack.ss_sp = stack.as_mut_ptr().cast();
     there.uc_stack.ss_size = stack.len();
     there.uc_link = &mut here;
-    // SAFETY: it has been filled, and has a stack that outlives the switch.
+    // SAFETY: `getcontext` has filled `there`, and `stack` outlives the switch below.
     unsafe { libc::makecontext(&mut there, enter, 0) };
-    // SAFETY: both are valid; `enter` returns here, and does not unwind.
+    // SAFETY: both contexts are valid. `enter` returns to `here` through `uc_link`, and does not
+    // unwind.
     assert_eq!(unsafe { libc::swapcontext(&mut here, &there) }, 0);
 }
 

@@ -1,4 +1,4 @@
-//! Tests of drains that a future awaits, and of ends with a timeout.
+//! Tests of the futures that `drained` returns, and of `shutdown_timeout`.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
@@ -17,10 +17,10 @@ use std::time::Duration;
 
 type Drained = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Its name, itself, and its drains.
+/// An executor's name, the executor, and a closure that calls its `drained`.
 type Spawner = (&'static str, Box<dyn Executor>, Box<dyn Fn() -> Drained>);
 
-/// Each spawner over a pool of one thread, with its drains.
+/// Returns each type that has `drained`, each with one thread.
 fn spawners() -> Vec<Spawner> {
     let (pool, locked) = (ThreadPool::new(1).unwrap(), Arc::new(LockedPool::new(1).unwrap()));
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -38,7 +38,7 @@ fn spawners() -> Vec<Spawner> {
     ]
 }
 
-/// Occupies the thread until the sender sends or goes.
+/// Occupies the executor's thread until the returned sender sends or is dropped.
 fn occupy(executor: &dyn Executor) -> (mpsc::Sender<()>, JoinHandle<()>) {
     let (release, inbox) = mpsc::channel::<()>();
     let (started, begun) = mpsc::channel();
@@ -83,7 +83,7 @@ fn the_end_of_a_drain_may_spawn_where_it_has_waited() {
         for _ in 0..100 {
             let (release, _task) = occupy(&executor);
             let (drained, same) = (drained(), Arc::clone(&executor));
-            // Polled by the thread that wakes.
+            // `Inline` polls the future on the waking thread, so the spawn happens inside the wake.
             let waits = spawn_future(Inline, async move {
                 drained.await;
                 [TaskBuilder::on(&same).spawn(|| 7)]
@@ -157,7 +157,7 @@ fn a_drain_ends_with_its_executor() {
     done(waits);
 }
 
-/// A waker that counts.
+/// A waker that counts its wakes.
 #[derive(Default)]
 struct Counting(AtomicUsize);
 
@@ -246,7 +246,7 @@ fn a_group_is_awaited() {
     let waits = pool.spawn_future(group.drained());
     drop(pool);
     assert!(ended(never).unwrap_err().is_cancelled());
-    // The future that waits may have gone first.
+    // The dropped pool may have cancelled the waiting future first.
     assert!(ended(waits).map_or(true, |it| it.is_err()));
     assert_eq!(group.pending(), 0);
 }
@@ -317,11 +317,12 @@ fn a_drain_over_an_executor_that_runs_nothing_is_pending() {
     queue.cancel();
     assert!(task.is_finished());
     assert!(drained.as_mut().poll(&mut Context::from_waker(waker)).is_ready());
-    // The executor owns the jobs, and they own the executor.
+    // Breaks a cycle: the kept jobs own the scheduler, which owns the executor and its jobs.
     drop(std::mem::take(&mut *kept.lock().unwrap()));
 }
 
-/// An event count has room for 16,383 sleepers.
+/// An event count has room for 16,383 sleepers. A `drained` future that finds no room wakes itself,
+/// so that it is polled again.
 #[test]
 fn a_drain_for_which_there_is_no_room_is_polled_again() {
     struct Count(AtomicUsize);

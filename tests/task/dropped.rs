@@ -1,4 +1,4 @@
-//! Destructors of the user's that panic, or that run late: of snapshots, closures and outputs.
+//! Tests where a user's destructor panics or runs late: of a snapshot, a closure or an output.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
@@ -37,7 +37,8 @@ impl ContextFlow for Explosive {
     }
 }
 
-/// Refuses every job. May have ended when a token says so, and one roll for its futures.
+/// An executor that refuses every job. `end` is the token of its end, and `roll` its list of
+/// futures.
 #[derive(Clone)]
 struct Full {
     end: Option<CancelToken>,
@@ -72,8 +73,8 @@ impl Executor for Full {
     }
 }
 
-/// The future or the closure is the caller's again, whatever the destructor of its snapshot does.
-/// If that destructor ends the spawn, the roll keeps a pointer to the freed future.
+/// The caller gets a refused future or closure back, even if the destructor of its snapshot panics.
+/// If that panic ended the spawn, the roll would keep a pointer to the freed future.
 #[test]
 fn a_refused_task_comes_back_though_its_snapshot_panics() {
     keep_quiet(&["expected"]);
@@ -92,12 +93,12 @@ fn a_refused_task_comes_back_though_its_snapshot_panics() {
         let refused = task.try_spawn(|| 7).unwrap_err();
         assert_eq!(((refused.item)(), refused.reason), (7, reason));
     }
-    // The executor's end reaches no future that is gone.
+    // The executor's end must not reach a future that has been freed.
     end.cancel();
 }
 
-/// A token does not keep a future alive, or a queue would wait for ever for a future that no waker
-/// refers to.
+/// A future without a handle and without wakers is dropped, although a token listens for it. If the
+/// token kept it alive, its queue would wait for ever.
 #[test]
 fn a_token_keeps_no_future_that_no_waker_refers_to() {
     let token = CancelToken::new();
@@ -120,7 +121,7 @@ fn a_token_keeps_no_future_that_no_waker_refers_to() {
     assert_eq!(ended(handle).unwrap_err().reason(), Some("enough"));
 }
 
-/// The last waker and the canceller of the token come at once.
+/// One thread cancels the token while another drops the last reference to the future.
 #[test]
 fn a_token_and_the_last_waker_drop_a_future_once() {
     for _ in 0..scaled(2000) {
@@ -139,8 +140,9 @@ fn a_token_and_the_last_waker_drop_a_future_once() {
     }
 }
 
-/// A canceller that comes between the acceptance and the return of a spawn has dropped the closure
-/// when it returns. So has a spawn whose token is cancelled already, and whose closure panics then.
+/// A token is cancelled after the executor has accepted the job: `cancel` drops the closure before
+/// it returns. If the token is already cancelled, `try_spawn` drops the closure, even if that
+/// panics.
 #[test]
 fn try_spawn_keeps_no_closure_past_a_cancellation() {
     keep_quiet(&["expected"]);
@@ -164,7 +166,8 @@ fn try_spawn_keeps_no_closure_past_a_cancellation() {
     assert_eq!(Arc::strong_count(&executor), 1, "a handle leaks");
 }
 
-/// The closure of a refused task that was cancelled meanwhile is gone; the handle says so.
+/// A token is cancelled before the executor refuses the job. The closure has been dropped by then,
+/// so `try_spawn` returns the handle of a cancelled task.
 #[test]
 fn a_refused_closure_that_was_cancelled_does_not_come_back() {
     let token = CancelToken::new();
@@ -177,8 +180,8 @@ fn a_refused_closure_that_was_cancelled_does_not_come_back() {
     assert!(ended(task.try_spawn(|| ()).unwrap()).unwrap_err().is_cancelled());
 }
 
-/// Every kind of queue, each group and each pool says so. A group gets the payload, and then the
-/// task counts as one with a handle.
+/// The destructor of a detached task's output panics. Without a group, the queue or pool counts a
+/// panic. With a group, the group gets the payload, and the queue counts the task as completed.
 #[test]
 fn a_detached_task_whose_output_panics_has_panicked() {
     keep_quiet(&["expected"]);

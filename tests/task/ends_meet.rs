@@ -1,5 +1,5 @@
-//! Ends of tasks together with waits from destructors and wakers, panics that are passed on, and
-//! wakers that panic.
+//! Tests of ends of tasks, together with waits in destructors and wakers, and with panics that are
+//! resumed or that a waker raises.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
@@ -18,7 +18,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Instant;
 
-/// A group has the panic of its member. That of the task which passes it on is another one.
+/// A group keeps the payload of its member's panic. If a second task resumes the member's error,
+/// that is a panic of the second task, and must be reported.
 #[test]
 fn a_members_panic_that_another_task_passes_on_is_told() {
     keep_quiet(&["expected"]);
@@ -52,7 +53,8 @@ fn a_members_panic_that_another_task_passes_on_is_told() {
     assert_eq!((queue.metrics().panicked, queue.metrics().completed), (1, 0));
 }
 
-/// With a token or a deadline, such a task has a handle for a moment.
+/// A detached task with a token or a deadline has a handle while it is spawned. Its panic must
+/// still count as one that no handle gets.
 #[test]
 fn no_panic_of_a_detached_task_is_lost() {
     keep_quiet(&["expected"]);
@@ -64,7 +66,7 @@ fn no_panic_of_a_detached_task_is_lost() {
     assert_eq!((queue.metrics().panicked, queue.metrics().completed), (2, 0));
 }
 
-/// A future without a handle can end in the call that spawns it.
+/// A future without a handle panics within the call that spawns it. The panic handler must get it.
 #[test]
 fn no_panic_of_a_detached_future_is_lost() {
     struct Panics;
@@ -88,7 +90,7 @@ fn no_panic_of_a_detached_future_is_lost() {
     assert_eq!(hears.try_recv().unwrap().downcast_ref(), Some(&"expected"));
 }
 
-/// Panics when the handle drops it.
+/// A waker that panics when its last reference is dropped.
 struct Goes(#[allow(dead_code)] Bomb);
 
 impl Wake for Goes {
@@ -112,8 +114,8 @@ fn a_handle_lets_go_though_its_waker_panics_as_it_goes() {
     }
 }
 
-/// Joins the handle that it is given later, when it is dropped. Tells whether that was refused, and
-/// whether the task was cancelled.
+/// Its destructor joins the handle in the mutex. It sends whether the join was refused, and whether
+/// the current task is cancelled.
 struct Joins(Arc<Mutex<Option<JoinHandle<()>>>>, mpsc::Sender<(bool, bool)>);
 
 impl Drop for Joins {
@@ -155,7 +157,7 @@ fn who_awaits_a_cancelled_closure_may_wait_for_its_group() {
     assert!(hears.recv_timeout(MINUTE).expect("it hangs"));
 }
 
-/// Records whether the task is cancelled in which it wakes.
+/// A waker that records whether the task in which it is called is cancelled.
 struct Looks(AtomicBool);
 
 impl Wake for Looks {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// Is pending a number of times; each time another thread has woken it.
+/// Returns `Pending` from `times` polls. After each, another thread wakes the task.
 async fn wait(times: usize) {
     let mut left = times;
     poll_fn(move |context| {
@@ -107,7 +107,7 @@ fn a_future_that_is_cancelled_is_dropped() {
     while drops.load(SeqCst) < 1 {
         thread::yield_now();
     }
-    // A closed pool polls nothing; what would have been polled is cancelled.
+    // A closed pool polls no future, so a future that is spawned there is cancelled.
     pool.shutdown(Shutdown::Drain).unwrap();
     let late = pool.spawn_future(forever());
     assert!(late.join().unwrap_err().is_cancelled());
@@ -169,7 +169,7 @@ fn a_future_that_ends_makes_room_for_the_next() {
     }
 }
 
-/// No thread wakes the item that is under way.
+/// The future that has the only permit is never woken, so only `cancel` can end the waiting ones.
 #[test]
 fn futures_that_wait_for_a_place_are_dropped_by_a_cancel() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -217,7 +217,7 @@ fn a_future_goes_on_without_its_handle() {
     assert_eq!(task.join().unwrap(), 1);
 }
 
-/// async-task ends the process where a destructor panics. Recorded defect Q4.
+/// Q4: to cancel a future whose destructor panics aborted the process (through async-task).
 #[test]
 fn futures_that_panic_when_they_are_dropped_end_nothing() {
     keep_quiet(&["expected"]);
@@ -226,7 +226,7 @@ fn futures_that_panic_when_they_are_dropped_end_nothing() {
         let _bomb = bomb;
         pending::<()>().await;
     });
-    // As for a closure.
+    // `cancel` passes the destructor's panic on, as it does for a closure.
     assert!(catch_unwind(AssertUnwindSafe(|| waits.cancel())).is_err());
     assert!(waits.is_finished() && waits.join().unwrap_err().is_cancelled());
     let pool = ThreadPool::new(1).unwrap();
@@ -235,12 +235,12 @@ fn futures_that_panic_when_they_are_dropped_end_nothing() {
     pool.shutdown(Shutdown::Cancel).unwrap();
     let refused = catch_unwind(AssertUnwindSafe(|| pool.spawn_future(never_polled)));
     assert!(refused.is_err(), "it was dropped here");
-    // It ends by itself, and the panic is its own.
+    // This future drops the bomb in its own poll, so the task ends with a panic.
     let bomb = Bomb;
     assert!(spawn_future(Inline, async move { drop(bomb) }).join().unwrap_err().is_panic());
 }
 
-/// As those of others do, with which this crate has nothing to do.
+/// Blocks on a future with a parker, as the `block_on` of other crates does.
 fn block_on<F: Future>(future: F) -> F::Output {
     let (mut future, mut park) = (pin!(future), ThreadPark::new());
     let waker = park.unparker();
@@ -252,8 +252,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// What the only thread of a pool waits for without running it runs on the thread that takes its
-/// place.
+/// The only thread of a pool waits with a foreign `block_on`, which runs no tasks. Inside
+/// `blocking`, a spare thread takes over and runs the awaited tasks.
 #[test]
 fn a_thread_that_gives_its_place_away_may_block_on_its_own_pool() {
     let pool = ThreadPool::new(1).unwrap();
@@ -277,7 +277,7 @@ fn a_thread_that_gives_its_place_away_may_block_on_its_own_pool() {
 #[test]
 fn polls_are_counted_as_polls() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
-    // The first counts its closures too.
+    // A queue with a capacity updates its counters at each task, so both kinds are tested.
     let queues = [fair.queue("a").capacity(9).build().unwrap(), fair.queue("b").build().unwrap()];
     for queue in queues {
         let before = fair.report();

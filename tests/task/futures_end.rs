@@ -1,5 +1,5 @@
-//! Futures whose executor is cancelled: those that have a job end at once too, and each handle has
-//! the reason.
+//! Tests of futures whose executor is cancelled: even a queued future ends at once, and its handle
+//! reports the reason.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use crate::futures_meet::sleeps;
@@ -18,8 +18,8 @@ fn is_by(error: JoinError, by: CancelledBy) -> bool {
     error.cancelled_by() == Some(by)
 }
 
-/// The first lies in the worker's deque; the second came from outside, and lies in the injector.
-/// Recorded defect P8.
+/// The first future's job is in the worker's deque, and the second one's in the injector. Recorded
+/// defect P8: the end of a pool left such futures unresolved.
 #[test]
 fn a_queued_future_ends_at_once_with_its_pool_though_every_worker_is_busy() {
     let (pool, (inner, inner_dropped)) = (ThreadPool::new(1).unwrap(), sleeps());
@@ -44,15 +44,15 @@ fn a_queued_future_ends_at_once_with_its_pool_though_every_worker_is_busy() {
     assert!(done(busy));
 }
 
-/// It is being polled while its queue is cancelled, and wakes itself; then its only thread does
-/// something else for long. Recorded defect P8.
+/// A future cancels its queue during its poll, and wakes itself. It must end with that poll, since
+/// the only thread is then busy elsewhere. Recorded defect P8.
 #[test]
 fn a_future_that_yields_ends_with_the_poll_in_which_its_queue_is_cancelled() {
     let fair = FairScheduler::builder(ThreadPool::new(1).unwrap()).tasks_per_lease(1).build();
     let (queue, other) = (fair.queue("q").build().unwrap(), fair.queue("other").build().unwrap());
     let polls = Arc::new(AtomicUsize::new(0));
     let ((release, released), (go_on, held)) = (mpsc::channel::<()>(), mpsc::channel::<()>());
-    // So that both are queued before either begins.
+    // Occupies the thread, so that the future and the closure are queued before either begins.
     let first = fair.queue("first").build().unwrap().spawn(move || held.recv_timeout(MINUTE));
     let (same, count) = (queue.clone(), polls.clone());
     let task = queue.spawn_future(poll_fn(move |context| {
@@ -71,7 +71,7 @@ fn a_future_that_yields_ends_with_the_poll_in_which_its_queue_is_cancelled() {
     assert_eq!(queue.metrics().pending, 0);
 }
 
-/// Asleep, without a permit, queued, paused, and being polled.
+/// Cancels tasks in each state: asleep, without a permit, queued, paused, and being polled.
 #[test]
 fn a_cancelled_queue_says_why_wherever_a_task_stands() {
     let (fair, root) = (FairScheduler::over(ThreadPool::new(1).unwrap()), CancelToken::new());
@@ -79,7 +79,7 @@ fn a_cancelled_queue_says_why_wherever_a_task_stands() {
     let (permits, free) = (queue().max_in_flight(1).build().unwrap(), queue().build().unwrap());
     let paused = queue().paused().build().unwrap();
     let asleep = permits.spawn_future(pending::<()>());
-    // It has been polled.
+    // When this task has run, `asleep` has been polled.
     done(fair.queue("last").build().unwrap().spawn(|| ()));
     let ((begun, has_begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
     let polled = free.spawn_future(poll_fn(move |_| {
@@ -92,7 +92,7 @@ fn a_cancelled_queue_says_why_wherever_a_task_stands() {
     for queue in [&permits, &free, &paused] {
         tasks.extend([queue.spawn(|| ()), queue.spawn_future(pending())]);
     }
-    // A token made before, and one made after.
+    // One end token was made before the cancellation, and one is made after it.
     let end = free.end().unwrap();
     root.cancel_with("enough");
     drop(release);
@@ -104,7 +104,7 @@ fn a_cancelled_queue_says_why_wherever_a_task_stands() {
         assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));
         assert_eq!(error.reason(), Some("enough"));
     }
-    // Made of a token that is cancelled already; and a queue in the slot of one that had a reason.
+    // A queue built with a cancelled token has its reason. A queue in a reused slot has none.
     assert_eq!(queue().build().unwrap().token().reason().as_deref(), Some("enough"));
     drop((permits, free, paused));
     fair.wait_idle().unwrap();
@@ -114,7 +114,7 @@ fn a_cancelled_queue_says_why_wherever_a_task_stands() {
     assert_eq!(ended(task).unwrap_err().reason(), None);
 }
 
-/// Runs each job at once, and has ended when the token says so.
+/// An executor that runs each job in `execute`, and whose end is the cancellation of the token.
 struct Ends(CancelToken);
 
 impl Executor for Ends {

@@ -1,4 +1,4 @@
-//! Futures together with tokens, groups, pauses, permits, full and ended executors, and panics.
+//! Tests of futures together with tokens, groups, pauses, permits, full executors and panics.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
@@ -20,7 +20,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// Tells on which thread it was dropped.
+/// Its destructor sends the id of the thread on which it runs.
 struct Tells(mpsc::Sender<ThreadId>);
 
 impl Drop for Tells {
@@ -29,7 +29,7 @@ impl Drop for Tells {
     }
 }
 
-/// A future that no thread wakes, and a channel that tells of its drop.
+/// Returns a future that is never ready, and a channel that gets the thread on which it is dropped.
 pub(crate) fn sleeps() -> (impl Future<Output = ()> + Send + 'static, mpsc::Receiver<ThreadId>) {
     let (drops, dropped) = mpsc::channel();
     let tells = Tells(drops);
@@ -48,7 +48,7 @@ fn is_by<T>(task: JoinHandle<T>, by: CancelledBy) -> bool {
     ended(task).err().and_then(|it| it.cancelled_by()) == Some(by)
 }
 
-/// What a future is waiting for when it is cancelled.
+/// The state of a future when it is cancelled: in a paused queue, without a permit, or asleep.
 #[derive(Clone, Copy, Debug)]
 enum Stands {
     Paused,
@@ -58,7 +58,8 @@ enum Stands {
 
 const ALL: [Stands; 3] = [Stands::Paused, Stands::WithoutPermit, Stands::Asleep];
 
-/// A queue, and a future that stands there in this way.
+/// Makes a queue in which the future that `spawn` spawns is in the state `stands`. Returns the
+/// queue, and the future that has its only permit, if there is one.
 fn standing<F>(stands: Stands, fair: &FairScheduler, spawn: F) -> (Queue, Option<JoinHandle<()>>)
 where
     F: FnOnce(&Queue),
@@ -72,13 +73,13 @@ where
     }
     spawn(&queue);
     if !matches!(stands, Stands::Paused) {
-        // All polls have been.
+        // When this task has run on the only thread, the futures above have been polled.
         fair.queue("last").build().unwrap().spawn(|| ()).join().unwrap();
     }
     (queue, first)
 }
 
-/// Recorded defect P8.
+/// P8: a cancelled future that no thread woke or polled never ended.
 #[test]
 fn a_future_ends_at_once_wherever_it_stands() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -123,7 +124,7 @@ fn a_future_ends_at_once_wherever_it_stands() {
     }
 }
 
-/// Recorded defect P8.
+/// P8: the shutdown of a pool with a sleeping future hung.
 #[test]
 fn a_future_that_nobody_wakes_ends_with_its_pool() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -152,7 +153,7 @@ fn a_future_that_nobody_wakes_ends_with_its_pool() {
     }
 }
 
-/// The pool below a scheduler ends: no thread is left to poll, wherever each future stands.
+/// When the pool below a scheduler ends, its futures are cancelled in each state.
 #[test]
 fn futures_of_queues_end_with_the_pool_below() {
     for how in [Shutdown::Drain, Shutdown::Cancel] {
@@ -191,8 +192,8 @@ fn a_future_that_is_being_polled_ends_with_the_poll() {
     assert!(is_by(task, CancelledBy::Handle));
 }
 
-/// async-task frees the task without dropping the future if its handle goes during a poll after
-/// which no waker is left.
+/// The handle is dropped during a poll that leaves no waker. The future must be dropped then;
+/// async-task frees the task without dropping it.
 #[test]
 fn a_future_that_nobody_can_wake_is_dropped() {
     let pool = ThreadPool::new(1).unwrap();
@@ -209,7 +210,7 @@ fn a_future_that_nobody_can_wake_is_dropped() {
     release.send(()).unwrap();
     assert_eq!(dropped.recv_timeout(MINUTE), Ok(worker));
 
-    // With the handle, or with the last waker, if that goes later.
+    // A future that still has a waker is dropped with the last waker, not with the handle.
     let (place, group) = (Arc::new(Mutex::new(None::<Waker>)), TaskGroup::new());
     let (sleeping, dropped) = sleeps();
     let theirs = Arc::clone(&place);
@@ -229,8 +230,7 @@ fn a_future_that_nobody_can_wake_is_dropped() {
     assert!(group.wait().unwrap_err().is_cancelled());
 }
 
-/// An executor of which a test says how many jobs it takes, and which runs them when the test says
-/// so.
+/// An executor that accepts jobs up to a number which the test sets, and runs them in `run`.
 #[derive(Clone, Default)]
 struct Bounded(Arc<Mutex<(Vec<Job>, usize)>>);
 
@@ -277,7 +277,7 @@ fn what_was_accepted_is_not_refused_when_it_is_woken() {
         bounded.run();
         bounded.set_room(0);
         let waker = place.lock().unwrap().clone().unwrap();
-        // Nothing runs on the thread that wakes: it has a lock that the poll takes.
+        // The waking thread has a lock that the poll takes, so it must not poll the future itself.
         let locked = place.lock().unwrap();
         waker.wake();
         drop(locked);
@@ -288,7 +288,7 @@ fn what_was_accepted_is_not_refused_when_it_is_woken() {
             thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(done(task), 7);
-        // A ticket that stays here would keep its scheduler, which keeps this executor.
+        // A ticket left in the executor would keep its scheduler alive, which owns the executor.
         bounded.set_room(0);
         bounded.run();
     }
@@ -321,7 +321,7 @@ fn refused_futures_come_back() {
         assert_eq!(dropped.try_recv(), Ok(here()));
     }
     assert_eq!((full.metrics().refused, full.metrics().pending), (2, 1));
-    // There is room again as soon as the first has ended.
+    // The queue has room again as soon as the first future has ended.
     assert_eq!(first.cancel(), Cancel::Dequeued);
     assert!(full.task().try_spawn_future(async {}).is_ok());
 }
@@ -360,7 +360,7 @@ fn tokens_that_are_cancelled_already_let_nothing_begin() {
     let task = queue.task().token(&token).spawn_future(future);
     assert_eq!(dropped.try_recv(), Ok(here()));
     assert_eq!(task.join().unwrap_err().reason(), Some("too late"));
-    // Its permit is free.
+    // The cancelled future has released the only permit.
     assert_eq!(done(queue.spawn_future(async { 7 })), 7);
     queue.wait_idle().unwrap();
 }
@@ -395,7 +395,7 @@ fn destructors_that_panic_leave_nobody_untold() {
     assert_eq!(panics.load(SeqCst), 3);
 }
 
-/// async-task ends the process if the waker of a waiting future panics.
+/// The waker of a future that awaits the task panics. With async-task, that aborted the process.
 #[test]
 fn a_waker_that_panics_ends_nothing() {
     struct Panics;
@@ -417,7 +417,7 @@ fn a_waker_that_panics_ends_nothing() {
     assert_eq!(pool.metrics().panic_count, 1);
 }
 
-/// Recorded defect P17.
+/// P17: the context of a pool or queue did not reach futures.
 #[test]
 fn the_context_is_entered_around_each_poll() {
     let pool = ThreadPool::builder().num_threads(1).context(User).build().unwrap();
@@ -469,7 +469,7 @@ fn a_task_expires_only_before_it_begins() {
         let metrics = queue.metrics();
         assert_eq!((metrics.submitted, metrics.completed, metrics.cancelled), (4, 2, 2));
     }
-    // A future that has begun goes on: the deadline is looked at once.
+    // A future that was polled before its deadline continues after it.
     let begun = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&begun);
     let soon = Instant::now() + Duration::from_millis(50);
@@ -493,7 +493,7 @@ fn a_handle_cancels_on_drop_if_it_is_told_to() {
     pool.wait_idle().unwrap();
     drop(task);
     assert_eq!(dropped.try_recv(), Ok(here()));
-    // Also if the wait for it is given up, and not if it has been waited for.
+    // A `join_timeout` that gives up drops the handle, and so cancels. A `join` does not cancel.
     let (future, dropped) = sleeps();
     let task = pool.spawn_future(future).cancel_on_drop();
     pool.wait_idle().unwrap();
@@ -502,8 +502,8 @@ fn a_handle_cancels_on_drop_if_it_is_told_to() {
     assert_eq!(pool.spawn(|| 7).cancel_on_drop().join().unwrap(), 7);
 }
 
-/// The first of many that wait for a permit is cancelled, the last, and one between; the others
-/// have their turns.
+/// Nine futures wait for the only permit. The first, the fifth and the last are cancelled; the
+/// permit reaches the others in order.
 #[test]
 fn permits_pass_by_those_that_have_been_cancelled() {
     let stepper = Stepper::new(1, 2);
@@ -524,8 +524,7 @@ fn permits_pass_by_those_that_have_been_cancelled() {
     assert_eq!((metrics.pending, metrics.submitted, metrics.completed), (0, 10, 6));
 }
 
-/// A queue that takes the slot of one that is over has its permits and its futures, and not those
-/// of the former.
+/// Queues use the same slot one after another. Each starts with all its permits and no futures.
 #[test]
 fn the_next_queue_in_a_slot_begins_anew() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
@@ -556,7 +555,7 @@ fn a_future_that_cancels_what_it_is_in_ends_with_its_poll() {
     });
     assert!(is_by(task, CancelledBy::Queue));
     assert!(dropped.recv_timeout(MINUTE).is_ok());
-    // One that is ready nevertheless has its output.
+    // A future that cancels its queue, but is ready in that poll, returns its output.
     let queue = fair.queue("q").build().unwrap();
     let same = queue.clone();
     assert_eq!(done(queue.spawn_future(async move { same.cancel() })), 0);

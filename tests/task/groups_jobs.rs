@@ -1,4 +1,4 @@
-//! The jobs, lists and destructors of a group, together with the threads that wait for it.
+//! Tests of a group's jobs and list of tasks, and of destructors that wait for the group.
 
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::{MINUTE, done};
@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The job was made first, and given to the queue by hand. One that is refused is in the group
-/// until it goes. Recorded defect P12.
+/// A job of a group is given to a queue with `execute`. The queue must have room again when the
+/// group reports the job's end. Recorded defect P12.
 #[test]
 fn a_queue_has_room_again_when_a_groups_job_has_ended() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -38,7 +38,8 @@ fn a_queue_has_room_again_when_a_groups_job_has_ended() {
     group.wait().unwrap();
 }
 
-/// What is given to a queue by hand is a task of the queue, and hears of its cancellation.
+/// A job given to a queue with `execute` is a task of the queue. So `is_cancelled` is true in it
+/// once the queue is cancelled.
 #[test]
 fn a_job_that_is_given_to_a_queue_is_cancelled_with_it() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -67,8 +68,8 @@ fn a_job_that_is_given_to_a_queue_is_cancelled_with_it() {
 
 thread_local!(static IS_WAITER: Cell<bool> = const { Cell::new(false) });
 
-/// What panics when it is dropped, once the waiter has been told of the group's end, and says
-/// whether it was.
+/// Its destructor waits until the waiting thread has returned from `wait`, records whether it has,
+/// and then panics.
 struct Waiting(Mutex<mpsc::Receiver<()>>, Arc<AtomicBool>);
 
 impl Drop for Waiting {
@@ -79,8 +80,8 @@ impl Drop for Waiting {
     }
 }
 
-/// The group's list has the last reference to a scheduler. What its executor does when it goes
-/// holds up no waiting thread.
+/// The group's list has the last reference to a scheduler, whose executor blocks and panics when it
+/// is dropped. The group must wake the waiting thread before it drops that reference.
 #[test]
 fn a_group_tells_those_who_wait_before_it_forgets_tasks() {
     keep_quiet(&["expected"]);
@@ -95,7 +96,7 @@ fn a_group_tells_those_who_wait_before_it_forgets_tasks() {
     fair.task().group(&group).spawn_detached(|| ()).unwrap();
     drop(fair);
     let last = TaskBuilder::on(&held).group(&group).spawn(|| 7);
-    // A ticket whose quantum is over submits another one, which keeps the scheduler.
+    // A ticket whose quantum has ended submits another, so this runs until none is left.
     while !jobs.jobs.lock().unwrap().is_empty() {
         jobs.run_all();
     }
@@ -113,7 +114,7 @@ fn a_group_tells_those_who_wait_before_it_forgets_tasks() {
     assert!(is_told.load(SeqCst), "the waiter is told after the list has been swept");
 }
 
-/// Waits for a group when it is dropped, and says what came of that.
+/// Its destructor calls `wait` of the group, and sends the result.
 struct Waits(TaskGroup, mpsc::Sender<Result<(), JoinError>>);
 
 impl Drop for Waits {
@@ -138,7 +139,8 @@ fn a_destructor_that_waits_for_its_own_group_is_refused() {
     assert!(group.wait().unwrap_err().is_cancelled());
 }
 
-/// The same of a job that never runs, and of the payload that its group does not keep.
+/// A destructor waits for the group: that of a job's unrun closure, or that of a panic's payload
+/// that the group does not keep. The wait is refused.
 #[test]
 fn a_destructor_of_a_groups_job_that_waits_for_the_group_is_refused() {
     keep_quiet(&["expected"]);

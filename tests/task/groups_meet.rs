@@ -1,6 +1,6 @@
-//! Groups together with refusals, paused queues, capacities, scopes and other waiters.
+//! Tests of groups together with refusals, paused queues, capacities, scopes and other waiters.
 //!
-//! Waits end after a minute, so that a hang fails.
+//! Each wait ends after a minute, so that a test fails in place of hanging.
 
 use crate::common::closures::keep_quiet;
 use crate::common::users::{USER, User};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::Duration;
 use std::{io, thread};
 
-/// An executor that keeps the jobs, and refuses them when it is told to.
+/// An executor that keeps its jobs until `run_all`, and refuses new ones while `refuses` is set.
 pub(crate) struct Held {
     id: ExecutorId,
     pub(crate) jobs: Mutex<Vec<Job>>,
@@ -44,7 +44,7 @@ impl Held {
 impl Executor for Held {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         if self.refuses.load(SeqCst) {
-            // Time for another thread to run it.
+            // Gives a thread that wrongly runs the refused task the time to do so.
             thread::sleep(Duration::from_millis(20));
             return Err(Rejected { item: job, reason: Reason::Closed });
         }
@@ -61,8 +61,8 @@ impl Executor for Held {
     }
 }
 
-/// While a thread that may run tasks of the executor waits for the group, those that it refuses do
-/// not run. Recorded defect Q1.
+/// A thread of the executor waits for the group, and may run its tasks. It must not run a task that
+/// the executor then refuses. Recorded defect Q1.
 #[test]
 fn what_is_refused_has_not_run() {
     let (held, group, token) = (Held::new(), TaskGroup::new(), CancelToken::new());
@@ -95,8 +95,8 @@ fn what_is_refused_has_not_run() {
     assert_eq!((ran.load(SeqCst), group.pending()), (0, 0));
 }
 
-/// A task that a closing executor accepts runs, and one that it refuses does not, whichever thread
-/// waits for the group.
+/// Spawns 60 members of a group while another thread closes the executor and one waits for the
+/// group. Each accepted task must run, and no refused one.
 fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) {
     let (group, start, ran) = (TaskGroup::new(), Barrier::new(2), Arc::new(AtomicUsize::new(0)));
     let (stays, same_group) = (group.job(|| ()), group.clone());
@@ -122,11 +122,11 @@ fn meets_closing<E: Executor + Sync>(executor: &E, close: impl FnOnce() + Send) 
     });
     let _ = group.wait_timeout(MINUTE).expect("it hangs");
     assert_eq!(ran.load(SeqCst), accepted);
-    // It may have been refused itself.
+    // The executor may have refused `helps`, too.
     let _ = ended(helps);
 }
 
-/// Recorded defect Q1.
+/// Q1: a thread in `group.wait` ran tasks that the closing executor refused.
 #[test]
 fn what_a_closing_executor_accepts_runs_and_nothing_else() {
     for _ in 0..30 {
@@ -150,7 +150,7 @@ fn what_a_closing_executor_accepts_runs_and_nothing_else() {
     }
 }
 
-/// Recorded defect Q1.
+/// Recorded defect Q1, over executors that use one thread at a time.
 #[test]
 fn a_group_waits_for_its_tasks_on_one_thread() {
     let group = TaskGroup::new();
@@ -171,8 +171,8 @@ fn a_group_waits_for_its_tasks_on_one_thread() {
     group.wait().unwrap();
 }
 
-/// A worker waits for a group with a task of a queue that has no place, until `make_room`.
-/// Everybody else is busy.
+/// A worker waits for a group whose task no thread may run: its queue is paused or at its limit.
+/// After `make_room` the worker must wake up and run it.
 fn is_woken_for_a_place(pool: &dyn Executor, queue: &Queue, make_room: impl FnOnce()) {
     let group = TaskGroup::new();
     queue.task().group(&group).spawn_detached(|| ()).unwrap();
@@ -187,16 +187,16 @@ fn is_woken_for_a_place(pool: &dyn Executor, queue: &Queue, make_room: impl FnOn
     done(waits).unwrap();
 }
 
-/// Recorded defect Q2.
+/// Q2: `group.wait` on a worker was not woken when the task's queue was resumed.
 #[test]
 fn a_wait_for_a_group_is_woken_when_a_queue_resumes() {
-    // A thread of this pool does not look again by itself.
+    // A thread of a `LockedPool` that sleeps in `wait` looks again only when it is woken.
     let pool = Arc::new(LockedPool::new(1).unwrap());
     let queue = FairScheduler::over(Arc::clone(&pool)).queue("q").paused().build().unwrap();
     is_woken_for_a_place(&pool, &queue, || assert!(queue.resume()));
 }
 
-/// Recorded defect Q2.
+/// Recorded defect Q2, where the queue's limit is raised.
 #[test]
 fn a_wait_for_a_group_is_woken_when_a_queue_may_run_more() {
     let pool = ThreadPool::new(2).unwrap();
@@ -213,7 +213,7 @@ fn a_wait_for_a_group_is_woken_when_a_queue_may_run_more() {
     assert!(done(first));
 }
 
-/// Recorded defect P12.
+/// P12: a group reported its tasks' ends before the queue with a capacity had room again.
 #[test]
 fn a_queue_has_room_again_when_the_group_has_ended() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());
@@ -260,7 +260,8 @@ fn a_task_that_waits_for_its_own_group_is_refused() {
     }
 }
 
-/// The member is further up the stack, or waits for a scope of which the job is on another thread.
+/// A task for which a member of the group waits must not wait for the group. The member is below it
+/// on the stack, or waits for its scope on another thread.
 #[test]
 fn what_a_member_waits_for_is_refused_a_wait_for_the_group() {
     let (pool, group) = (ThreadPool::new(1).unwrap(), TaskGroup::new());
@@ -288,8 +289,8 @@ fn what_a_member_waits_for_is_refused_a_wait_for_the_group() {
     group.wait().unwrap();
 }
 
-/// The owner of a scope has the only place, and waits for a job that waits for a task which needs
-/// the place.
+/// A scope's owner has the queue's only lease. A job of the scope waits for a group whose task
+/// needs that lease, so the wait is refused.
 #[test]
 fn a_wait_for_a_place_of_the_waiter_is_refused() {
     let pool = ThreadPool::new(2).unwrap();
@@ -336,12 +337,13 @@ fn a_group_does_not_keep_ended_tasks() {
     assert!(rest(before) < 300 << 10, "{} bytes are left beside one member", rest(before));
     stays.run();
     group.wait().unwrap();
-    // But for the list of jobs.
+    // `held` has a vector of jobs, which is not part of the group's memory.
     drop(held);
     assert!(rest(before) <= 0, "{} bytes are left when all have ended", rest(before));
 }
 
-/// A worker that waits runs the tasks of its executor, whatever tasks of others are in the group.
+/// A group has tasks of several executors. A waiting worker runs those of its own executor, and
+/// waits for the rest.
 #[test]
 fn a_wait_for_a_group_ends_whatever_executors_its_tasks_have() {
     let (pool, other, group) = (ThreadPool::new(1).unwrap(), Held::new(), TaskGroup::new());
@@ -412,7 +414,7 @@ fn a_join_error_is_an_io_error() {
     assert!(error.into_inner().unwrap().downcast::<JoinError>().unwrap().is_panic());
 }
 
-/// A panic leaves them as they are: what they change, they change in one step or under a lock.
+/// A panic cannot leave a handle half changed: each change is one atomic step or under a lock.
 #[test]
 fn handles_are_unwind_safe() {
     fn check<T: UnwindSafe + RefUnwindSafe>() {}
@@ -426,8 +428,8 @@ fn handles_are_unwind_safe() {
     check::<filch::JoinHandle<Cell<u32>>>();
 }
 
-/// A task of the queue comes between two looks of a thread that serves the queue and waits: it runs
-/// the task itself.
+/// A thread with the queue's only lease waits for a group. When another thread spawns a member into
+/// the queue, the waiting thread must run it.
 #[test]
 fn a_thread_of_a_queue_that_waits_runs_what_comes() {
     let fair = FairScheduler::over(ThreadPool::new(2).unwrap());

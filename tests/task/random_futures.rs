@@ -24,8 +24,8 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task
-/// random_futures::soak`.
+/// Runs random programs for the time that `FILCH_SOAK_SECONDS` sets: `FILCH_SOAK_SECONDS=600 cargo
+/// test --release --test task random_futures::soak`.
 #[test]
 fn soak() {
     closures::keep_quiet(EXPECTED);

@@ -18,8 +18,8 @@ proptest! {
     }
 }
 
-/// The same, for as long as one likes: `FILCH_SOAK_SECONDS=600 cargo test --release --test task
-/// random_programs::soak`.
+/// Runs random programs for the time that `FILCH_SOAK_SECONDS` sets: `FILCH_SOAK_SECONDS=600 cargo
+/// test --release --test task random_programs::soak`.
 #[test]
 fn soak() {
     closures::keep_quiet(&["expected"]);

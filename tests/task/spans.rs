@@ -1,4 +1,5 @@
-//! Spans of `tracing` accompany tasks (feature `tracing`).
+//! Tests that spans of `tracing` are current in the tasks that they are to accompany (feature
+//! `tracing`).
 
 use crate::common::waiting::{done, wait_for};
 use filch::executor::{Executor, TaskBuilder, spawn_future};
@@ -21,7 +22,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// A span's name, and that of its parent.
 type Noted = (String, Option<String>);
 
-/// Notes each span when it is made, and the parent's name of each that is closed.
+/// A layer that records each new span with its parent, and the parent's name of each closed span.
 #[derive(Clone, Default)]
 struct Parents(Arc<Mutex<Vec<Noted>>>, Arc<Mutex<Vec<String>>>);
 
@@ -38,7 +39,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Parents {
     }
 }
 
-/// The one subscriber of this process: workers look for it too.
+/// Returns the layer of the process's only subscriber. It is global, so that workers use it too.
 fn noted() -> &'static Parents {
     static NOTED: LazyLock<Parents> = LazyLock::new(|| {
         let parents = Parents::default();
@@ -83,13 +84,14 @@ fn a_task_runs_in_the_span_that_was_current() {
 
 type Name = Option<&'static str>;
 
-/// A pool of two threads whose tasks run in the span that was current.
+/// Returns a pool of two threads whose tasks run in the span that is current at their spawn.
 fn traced() -> ThreadPool {
     noted();
     ThreadPool::builder().num_threads(2).context(CurrentSpan).build().unwrap()
 }
 
-/// Calls `spawn` in a span "request", and expects it to be current wherever that led.
+/// Calls `spawn` in a span "request". Expects that span to be current wherever `spawn` sends a
+/// name.
 #[track_caller]
 fn expect_request(hop: &str, spawn: impl FnOnce(mpsc::Sender<Name>)) {
     let (names, inbox) = mpsc::channel();
@@ -102,7 +104,7 @@ fn note(names: &mpsc::Sender<Name>) {
     names.send(name_of_current()).unwrap();
 }
 
-/// Notes the current span in two polls.
+/// Returns a future that notes the current span in each of its two polls.
 fn note_twice(names: mpsc::Sender<Name>) -> impl Future<Output = ()> + Send {
     let mut is_second = false;
     poll_fn(move |context| {
@@ -155,7 +157,7 @@ fn a_span_goes_through_every_hop_of_a_pool() {
     });
 }
 
-/// A half that notes its span. Each half waits for the other, so that another thread has taken one.
+/// Returns a half that notes its span. Each half waits for the other, so two threads must run them.
 fn meeting(names: &mpsc::Sender<Name>) -> impl Fn() + Sync + use<> {
     let (names, both) = (Mutex::new(names.clone()), Barrier::new(2));
     move || {
@@ -192,9 +194,9 @@ fn a_span_goes_with_the_jobs_of_a_scope_on_a_worker() {
                     note(&it);
                     is_stolen.store(true, SeqCst);
                 });
-                // The other worker has to take it.
+                // The owner waits here, so the other worker has to take the job.
                 wait_for(|| is_stolen.load(SeqCst));
-                // The owner runs these itself, perhaps.
+                // The owner may run these jobs itself.
                 scope.spawn(|| scope.spawn(|| note(&it)));
                 let inner = tracing::info_span!("inner");
                 let handle = inner.in_scope(|| scope.spawn_with_handle(name_of_current));
@@ -252,7 +254,7 @@ fn a_span_goes_through_every_hop_of_queues_and_builders() {
     expect_request("work queue", |it| done(blocking.try_push(it).unwrap()));
     let asynchronous = WorkQueue::on_async(queue.clone(), |it, _| note_twice(it));
     expect_request("async work queue", |it| done(asynchronous.push(it)));
-    // From outside, and within a task of the queue.
+    // Called below on this thread, and within a task of the queue.
     let fork = |it: mpsc::Sender<Name>| {
         let meet_and_note = meeting(&it);
         queue.join(&meet_and_note, &meet_and_note);
@@ -294,7 +296,7 @@ fn a_span_goes_through_every_hop_of_a_locked_pool_and_of_a_stepper() {
     });
 }
 
-/// However it ends, before its handle says so.
+/// The span of a future is closed before its handle reports the end, in whatever way it ends.
 #[test]
 fn the_span_of_a_future_is_closed_when_it_ends() {
     let (noted, fair) = (noted(), FairScheduler::over(ThreadPool::new(1).unwrap()));

@@ -17,7 +17,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-/// How many blocks `f` allocates on this thread.
+/// Returns the number of blocks that `f` allocates on this thread.
 fn blocks(f: impl FnOnce()) -> usize {
     let before = heap::blocks();
     f();
@@ -75,7 +75,8 @@ fn detached_tasks_of_a_pool_cost_next_to_no_allocation() {
         pool.wait_idle().unwrap();
     };
     spawn();
-    // From outside: segments of the injector, of 255 jobs each. From inside: nothing.
+    // Spawned from outside, 255 jobs share one allocated segment of the injector. Spawned by a
+    // worker, they go into its deque, which allocates nothing.
     assert!(blocks(spawn) <= 100, "at most 0.01 for each task");
     let (same_pool, (sender, inbox)) = (pool.clone(), mpsc::channel());
     pool.spawn_detached(move || {
@@ -105,7 +106,7 @@ fn joining_two_closures_costs_no_allocation() {
     assert_eq!(count.join().unwrap(), 0);
 }
 
-/// What counts itself when it is dropped.
+/// A value that raises the counter when it is dropped.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -181,7 +182,7 @@ fn a_panic_that_nobody_waits_for_goes_on() {
     assert!(catch_unwind(AssertUnwindSafe(|| job.run())).is_err());
 }
 
-/// The group has it, so the executor is not to hear of it as well.
+/// The group gets the panic of its detached member, so `run` must not pass it on to the executor.
 #[test]
 fn a_panic_that_a_group_has_goes_no_further() {
     let group = TaskGroup::new();
@@ -212,7 +213,7 @@ fn errors_say_what_they_are() {
     assert_eq!(handle.join().unwrap_err().to_string(), "the task was cancelled");
 }
 
-/// Holds jobs back until they are asked for.
+/// An executor that keeps its jobs until the test takes them.
 #[derive(Default)]
 pub(crate) struct Held(pub(crate) Mutex<Vec<Job>>);
 
@@ -273,7 +274,8 @@ fn a_token_forgets_children_and_tasks_that_are_gone() {
     assert_eq!((listeners(&long), listeners(&short)), (0, 0), "so is a token that is gone");
 
     let (child, grandchild) = (long.child(), long.child().child());
-    // The token in between has no handle any more, but its child lives.
+    // `long.child()`, the parent of `grandchild`, has no handle left, but must still pass the
+    // cancellation on.
     assert!(!grandchild.is_cancelled());
     long.cancel_with("all");
     assert_eq!(child.reason().as_deref(), Some("all"));
@@ -317,7 +319,8 @@ fn waiting_has_an_end() {
 
 #[test]
 fn a_task_cannot_wait_for_itself() {
-    // One thread, so that the inner task is run by the outer one, which waits for it.
+    // With one thread, the outer task runs the inner one inside its join. The inner one then joins
+    // the outer one.
     let pool = ThreadPool::new(1).unwrap();
     let (mine, inbox) = mpsc::channel::<JoinHandle<()>>();
     let (answers, answer) = mpsc::channel();
@@ -333,7 +336,7 @@ fn a_task_cannot_wait_for_itself() {
 
 thread_local!(static USER: Cell<&'static str> = const { Cell::new("nobody") });
 
-/// Captured and entered: the name of the tenant.
+/// A context whose snapshot is the name of the current user.
 struct User;
 
 impl ContextFlow for User {
@@ -374,7 +377,8 @@ fn context_flows_with_tasks() {
     assert_eq!(pool.task().without_context().spawn(|| USER.get()).join().unwrap(), "nobody");
 }
 
-/// Without a sanitizer: the last thread that releases a task frees it.
+/// The last thread that releases a task frees it. The counting allocator shows a leak without a
+/// sanitizer.
 #[test]
 fn tasks_leave_no_memory_behind() {
     let tasks = || {
@@ -389,7 +393,7 @@ fn tasks_leave_no_memory_behind() {
         held.0.lock().unwrap().clear();
         assert!(group.wait().is_err());
     };
-    // What a thread has once and keeps.
+    // The first call allocates memory that the thread keeps, such as thread-locals.
     tasks();
     let before = heap::bytes();
     tasks();
@@ -418,7 +422,7 @@ fn a_group_is_waited_for_until_all_is_done_or_the_time_is_up() {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| group.wait_timeout(Duration::from_secs(600)).is_some());
         for _ in 0..50 {
-            // The waiting thread looks again when there is more, and goes on waiting.
+            // Each new member makes the waiting thread look again, and it must continue to wait.
             drop(TaskBuilder::on(&Inline).group(&group).spawn(|| ()));
             thread::sleep(Duration::from_millis(1));
         }
@@ -429,7 +433,7 @@ fn a_group_is_waited_for_until_all_is_done_or_the_time_is_up() {
     });
 }
 
-/// On one thread: the waiting thread runs it, or none does.
+/// The pool has one thread, so the task runs only if the job that joins it runs it.
 #[test]
 fn a_bare_job_may_wait_for_a_task_of_its_pool() {
     let pool = ThreadPool::new(1).unwrap();

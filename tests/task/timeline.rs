@@ -24,7 +24,7 @@ fn named<'a>(slices: &'a [Slice], name: &str) -> Vec<&'a Slice> {
     slices.iter().filter(|it| &*it.name == name).collect()
 }
 
-/// The picture, as its viewer reads it.
+/// Returns the timeline's trace events, as a viewer of the Chrome format reads them.
 fn picture(timeline: &Timeline) -> Vec<Value> {
     let mut text = Vec::new();
     timeline.write_chrome(&timeline.take(), &mut text).unwrap();
@@ -88,7 +88,7 @@ fn polls_jobs_of_scopes_calls_of_broadcasts_and_stolen_halves_are_slices() {
 fn what_a_thread_runs_is_disjoint_or_nested() {
     let timeline = Timeline::new();
     let pool = pool_of(2, &timeline);
-    // A task that waits for another may run it itself, in the middle of its own.
+    // A task may run the task that it joins inside its own slice.
     let outer: Vec<_> = (0..50)
         .map(|i| {
             let inner = pool.clone();
@@ -138,7 +138,7 @@ fn a_worker_that_slept_shows() {
         .on_thread_unpark(timeline.unparks())
         .build()
         .unwrap();
-    // It may have slept before the first task, too, and told of that.
+    // A message may be from a sleep before the first task, so there are several rounds.
     for _ in 0..5 {
         pool.spawn(|| ()).join().unwrap();
         falls_asleep.recv().unwrap();
@@ -169,7 +169,7 @@ fn a_timeline_shows_no_task_of_another() {
     let first = Timeline::new();
     let pool = pool_of(1, &first);
     for _ in 0..3 {
-        // Where one ends another begins, at the same address perhaps, on the same threads.
+        // Each new timeline uses the same threads, and perhaps the address of the previous one.
         let second = Timeline::new();
         let fair = FairScheduler::builder(pool.clone()).context(second.record("second")).build();
         fair.spawn(|| ()).join().unwrap();
@@ -236,7 +236,7 @@ fn a_slice_is_as_long_as_its_task() {
     assert!(slices[0].ended <= slices[1].began, "{slices:?}");
 }
 
-/// Runs a task here, under a queue of that timeline.
+/// Runs a task on this thread, in a queue whose context records into the timeline.
 fn run_here(timeline: &Timeline) {
     let fair = FairScheduler::over(Inline);
     fair.queue("here")
@@ -280,7 +280,7 @@ fn a_context_may_be_called_asleep() {
     assert!(slices[0].spawned.is_some(), "it is a task");
 }
 
-/// Each thread that ends leaves its slices, and not the deque that it had for them.
+/// When a thread ends, the timeline keeps its slices, but frees the deque that held them.
 #[test]
 fn threads_that_have_ended_leave_no_more_than_they_have_recorded() {
     crate::common::alone::alone(|| {

@@ -1,4 +1,4 @@
-//! Tokens together with dropped handles, panics, long chains and concurrent cancellers.
+//! Tests of tokens together with dropped handles, panics, long chains and concurrent cancellers.
 
 use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-/// Recorded defect P3.
+/// P3: a token did not reach its grandchildren once the token between had no handle.
 #[test]
 fn a_token_reaches_those_below_tokens_without_handles() {
     let (root, other, held) = (CancelToken::new(), CancelToken::new(), Held::default());
@@ -31,7 +31,7 @@ fn a_token_reaches_those_below_tokens_without_handles() {
         let deeper = below.last().unwrap().child();
         below.push(deeper);
     }
-    // Those in the middle of the chain have no handles any more.
+    // Drops the handles of the tokens in the middle of the chain.
     below.drain(5..100);
     let [task, detached, through] = [0, 1, 2].map(|kind| {
         let token = [root.child(), below[4].child(), below[1].child().child()][kind].clone();
@@ -55,13 +55,13 @@ fn a_token_reaches_those_below_tokens_without_handles() {
     for task in [task, detached, through] {
         assert_eq!(ended(task).unwrap_err().reason(), Some("all"));
     }
-    // Its queue went, unless it was cancelled before it could run.
+    // The task's queue lost its last handle, so the task may have run before the cancellation.
     let _ = ended(queued);
     assert!(awaited.poll(&mut context).is_ready());
     assert!(!other.is_cancelled());
 }
 
-/// Recorded defect P3.
+/// To cancel a grandchild must not cancel its siblings or its root. Recorded defect P3.
 #[test]
 fn a_child_alone_is_cancelled_alone() {
     let root = CancelToken::new();
@@ -72,7 +72,7 @@ fn a_child_alone_is_cancelled_alone() {
     assert!(format!("{root:?}").contains("listeners: 0"), "{root:?}");
 }
 
-/// A waker that counts, and then panics.
+/// A waker that counts its wakes, and panics in each.
 struct Loud(AtomicUsize);
 
 impl Wake for Loud {
@@ -88,7 +88,7 @@ fn await_with(waker: &Waker, token: &CancelToken) -> Pin<Box<Cancelled>> {
     cancelled
 }
 
-/// Recorded defect Q3.
+/// Q3: `CancelToken::cancel` stopped at the first panic of a destructor or a waker.
 #[test]
 fn a_panic_on_the_way_leaves_nobody_untold() {
     keep_quiet(&["expected"]);
@@ -129,7 +129,7 @@ fn a_panic_on_the_way_leaves_nobody_untold() {
     }
 }
 
-/// Recorded defect Q3.
+/// Recorded defect Q3, where the token is that of a pool's end.
 #[test]
 fn a_hook_of_an_ended_pool_leaves_nobody_untold() {
     keep_quiet(&["expected"]);
@@ -186,7 +186,7 @@ fn a_long_chain_is_dropped_without_recursion() {
         let last = chain(&root);
         drop(last);
         assert!(format!("{root:?}").contains("listeners: 0"), "{root:?}");
-        // From above, and with a task that has the last of it.
+        // Drops the root first; then the cancelled task drops the last token of the chain.
         let (held, last) = (Held::default(), chain(&root));
         let task: JoinHandle<()> = TaskBuilder::on(&held).token(&last).spawn(|| ());
         drop((root, last));
@@ -194,7 +194,8 @@ fn a_long_chain_is_dropped_without_recursion() {
     });
 }
 
-/// In any order, and from any thread, others keep what they have.
+/// Children are dropped in several orders. Each drop removes just that child from the parent's
+/// list.
 #[test]
 fn children_go_in_any_order() {
     let (root, held) = (CancelToken::new(), Held::default());
@@ -216,7 +217,7 @@ fn children_go_in_any_order() {
     assert!(last.is_cancelled());
 }
 
-/// One panic goes on. Two at once would end the process.
+/// `cancel` passes on the first panic. A second panic during its unwinding would abort the process.
 #[test]
 fn the_waker_and_the_closure_of_one_task_may_both_panic() {
     keep_quiet(&["expected"]);

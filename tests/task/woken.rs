@@ -1,4 +1,4 @@
-//! Futures that are woken while their executor is full.
+//! Tests of futures that are woken while their executor is full.
 #![cfg(target_os = "linux")] // where the threads of a process can be counted
 
 use crate::common::alone::alone;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::{fs, thread};
 
-/// A pool that is full, or closed, when a test says so.
+/// A pool that refuses jobs for the reason in `refuses`, and panics once if `panics` is set.
 #[derive(Clone)]
 struct Valve {
     pool: ThreadPool,
@@ -50,7 +50,7 @@ impl Executor for Valve {
     }
 }
 
-/// A valve that polls futures.
+/// A [`Valve`] that also accepts futures, through the `Futures` that polls them on it.
 struct Polls(Valve, Futures);
 
 impl Executor for Polls {
@@ -67,7 +67,7 @@ impl Executor for Polls {
     }
 }
 
-/// Futures that wait to be woken once, with their wakers.
+/// Spawns 200 futures that each end when they are woken once. Returns their handles and wakers.
 fn sleepers(executor: &dyn Executor) -> (Vec<JoinHandle<()>>, Vec<Waker>) {
     let wakers = Arc::new(Mutex::new(Vec::new()));
     let sleepers = (0..200).map(|_| {
@@ -86,7 +86,7 @@ fn sleepers(executor: &dyn Executor) -> (Vec<JoinHandle<()>>, Vec<Waker>) {
     (sleepers, wakers)
 }
 
-/// How many threads of this process offer jobs to full executors.
+/// Returns the number of threads named `filch-woken`, which offer jobs to full executors.
 fn helpers() -> usize {
     let threads = fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
     let names = threads.filter_map(|it| fs::read_to_string(it.path().join("comm")).ok());

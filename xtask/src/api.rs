@@ -10,7 +10,7 @@ use std::fs;
 
 const LIST: &str = "docs/public-api.txt";
 
-/// What is not there, and how to get it.
+/// Names a missing tool and how to install it; returns `None` if all are installed.
 pub(crate) fn missing() -> Option<String> {
     nightly::missing().or_else(|| cargo::missing("public-api"))
 }
@@ -28,7 +28,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         return Err(reason.into());
     }
     let mut command = nightly::cargo();
-    // Without what the compiler derives or grants by itself.
+    // `-sss` leaves out the items that the compiler derives or implements by itself.
     command.args(["public-api", "--package", "filch", "--all-features", "-sss"]);
     let output = command.output()?;
     if !output.status.success() {
@@ -49,7 +49,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     Err(format!("{}\n`cargo xtask api --write` accepts these", changes.join("\n")).into())
 }
 
-/// What has gone, and what has come.
+/// Returns the removed lines, and then the added ones.
 fn changes(before: &str, now: &str) -> Vec<String> {
     let [before, now] = [before, now].map(|it| it.lines().collect::<BTreeSet<_>>());
     let gone = before.difference(&now).map(|it| format!("- {it}"));

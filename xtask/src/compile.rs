@@ -1,4 +1,5 @@
-//! `cargo xtask compile`: how long a program that spawns compiles, with this crate and with others.
+//! `cargo xtask compile`: measures how long a program that spawns takes to compile, with this crate
+//! and with others.
 //!
 //! Each program spawns 300 closures or futures, every one of its own type. Their packages are built
 //! first, so the time is that of the program alone.
@@ -113,7 +114,7 @@ impl Program {
             self.before
         );
         fs::write(folder.join("Cargo.toml"), manifest)?;
-        // The versions of this repository.
+        // The lock file gives the program's packages the versions of this repository.
         fs::copy("Cargo.lock", folder.join("Cargo.lock"))?;
         fs::write(folder.join("src/main.rs"), main)?;
         Ok(())
@@ -123,7 +124,7 @@ impl Program {
 /// Builds the program, and returns the least number of seconds that it took.
 fn build(folder: &Path, profile: &str) -> Result<f64> {
     let mut least = f64::INFINITY;
-    // The first build has the packages in it.
+    // The first build also builds the packages, so its time does not count.
     for number in 0..=BUILDS {
         let mut command = cargo::stable();
         command.args(["build", "--quiet", "--profile", profile]).current_dir(folder);

@@ -19,14 +19,15 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// The defects, as text.
+/// The path of the list of defects.
 pub(crate) const DEFECTS: &str = "proofs/defects.txt";
 
-/// A test hangs that takes longer than this, and ten times what it takes without the defect. loom
-/// notices by itself that a model hangs.
+/// A test hangs if it takes longer than this time plus ten times its time without the defect.
+/// Models have a longer limit, since loom itself notices a hang.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A test notices a defect if it fails in one of this many runs: some defects need a race.
+/// A test notices a defect if it fails in at least one of this many runs, since some defects need a
+/// race.
 const RUNS: u32 = 5;
 
 pub(crate) fn usage() -> clap::Command {
@@ -52,7 +53,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     }
     let progress = Progress::of(tests.len() + plants.len());
     let usual = trees.with(|tree| usual(tree, tests, &progress))?;
-    // Tests that hang do so while the next are built.
+    // While a test hangs, other threads build the next tests.
     let ends: Vec<Result<(&str, f64)>> = thread::scope(|scope| {
         let numbered: Vec<(usize, &Plant)> = plants.iter().enumerate().collect();
         let runs = process::each(&numbered, |&(number, plant)| {
@@ -87,8 +88,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// How many seconds each test takes without a defect; by that it is decided what hangs. They have
-/// to pass. Of models, which have a step of their own, one preemption is enough.
+/// Returns how many seconds each test takes without a defect, from which `judge` computes its
+/// limit. Each test must pass. A model runs with one preemption, since a step of its own checks it.
 fn usual<'a>(
     tree: &Tree,
     tests: BTreeSet<&'a str>,
@@ -115,9 +116,9 @@ fn usual<'a>(
     runs.into_iter().collect()
 }
 
-/// How a test ends that meets a defect, and after how many seconds.
+/// Returns how a test ends that meets a defect, and after how many seconds.
 fn judge(binary: Result<TestBinary>, test: &str, usual: f64) -> Result<(&'static str, f64)> {
-    // What does not compile shows nothing.
+    // A defect that does not compile shows nothing about the test.
     let Ok(binary) = binary else { return Ok(("UNBUILT", 0.0)) };
     let limit = match is_of_models(&binary.target) {
         true => suite::LIMIT,
@@ -138,8 +139,8 @@ fn judge(binary: Result<TestBinary>, test: &str, usual: f64) -> Result<(&'static
     Ok((verdict, seconds))
 }
 
-/// Builds what `build` does, with only the modules that the test needs. Two thirds of the time to
-/// build a large binary goes into the other modules.
+/// Builds the same as `build`, but with only the modules that the test needs. The other modules
+/// would take two thirds of the time to build a large binary.
 fn build_narrowed(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     let (target, path) = split(test)?;
     let folder = target.strip_prefix("loom_").map(|it| format!("loom-tests/{it}"));
@@ -152,13 +153,14 @@ fn build_narrowed(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     binary
 }
 
-/// Builds the binary that has a test, from the copy as it is now, and keeps it under this name.
+/// Builds the binary that has a test, from the present state of the copy, and keeps it under
+/// `name`.
 fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     let (target, _) = split(test)?;
     let mut command = cargo::stable();
     command.args(["test", "--quiet", "--test", target, "--target-dir"]);
     command.env("CARGO_PROFILE_TEST_DEBUG", "0"); // built often, and run once
-    // A defect may leave something unused.
+    // A defect may leave an item unused, which is no error here.
     if is_of_models(target) {
         command.env("RUSTFLAGS", "--cfg loom -Awarnings").arg(tree.target().join("loom"));
     } else {
@@ -167,8 +169,8 @@ fn build(tree: &Tree, test: &str, name: &str) -> Result<TestBinary> {
     command.current_dir(tree.path());
     let mut binary = cargo::build_tests(command)?.pop().ok_or("no test was built")?;
     let kept = tree.target().join(format!("{target}-{name}"));
-    // Not copied: what a thread has open to write, another thread's child may hold open too, and
-    // then it cannot be run.
+    // The binary is moved, not copied. While one thread writes a copy, another thread's child may
+    // inherit the open file, and then the copy cannot be run.
     fs::rename(&binary.path, &kept)?;
     binary.path = kept;
     Ok(binary)
@@ -179,10 +181,10 @@ fn run(binary: &TestBinary, test: &str, limit: Duration, preemptions: &str) -> R
     let log = log_of(binary, test);
     let mut command = binary.test(name);
     command.current_dir(&binary.folder).env("FILCH_PREEMPTIONS_AT_MOST", preemptions);
-    // What fails is neither made smaller nor remembered.
+    // A failing property is not shrunk, because only its failure matters.
     command.env("PROPTEST_MAX_SHRINK_ITERS", "0").env_remove("FILCH_STRESS");
     let ran = process::run(process::log_to(&mut command, &log)?, Some(limit))?;
-    // A name that fits nothing succeeds.
+    // libtest succeeds if no test has this name.
     if fs::read_to_string(&log)?.contains("\nrunning 0 tests") {
         return Err(format!("{DEFECTS}: there is no test `{test}`").into());
     }
@@ -197,7 +199,7 @@ fn log_of(binary: &TestBinary, test: &str) -> PathBuf {
     binary.path.with_extension(test.replace("::", "-") + ".log")
 }
 
-/// The binary and the name of a test.
+/// Splits `binary::name` into the test's binary and its name.
 fn split(test: &str) -> Result<(&str, &str)> {
     let parts = test.split_once("::");
     parts.ok_or_else(|| format!("{DEFECTS}: `{test}` is not a binary and a test of it").into())

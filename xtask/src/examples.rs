@@ -27,14 +27,14 @@ const EXAMPLES: [(&str, &[&str]); 9] = [
     ("service", &["load", "--quick"]),
 ];
 
-/// The examples that are a binary of the package `filch-NAME`, which is no default member: nobody
-/// else builds its dependencies.
+/// The examples that are a binary of the package `filch-NAME`. It is no default member, so that no
+/// other command builds its dependencies.
 const APART: [&str; 1] = ["service"];
 
-/// What no example knows.
+/// An argument that no example knows.
 const NONSENSE: &str = "--nonsense";
 
-/// An example that takes longer hangs.
+/// An example hangs if it takes longer than this.
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) fn usage() -> clap::Command {
@@ -53,7 +53,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let chosen: Vec<_> =
         EXAMPLES.iter().filter(|it| only.is_none_or(|only| only == it.0)).collect();
     let apart = chosen.iter().filter(|it| APART.contains(&it.0));
-    // Optimized, and as `cargo test` builds their dependencies.
+    // The builds are optimized, with the profile in which `cargo test` builds the same
+    // dependencies.
     let mut builds = vec![vec!["--examples".to_owned()]];
     builds.extend(apart.map(|it| vec!["--package".to_owned(), format!("filch-{}", it.0)]));
     for build in builds {
@@ -84,7 +85,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// The examples that there are: files, and packages with a `main.rs`.
+/// Returns the names of all examples: files, and packages with a `main.rs`.
 fn names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(FOLDER)? {
@@ -106,7 +107,7 @@ fn run(name: &str, arguments: &[&str], log: &Path) -> Result<(End, f64)> {
     process::run(process::log_to(&mut command, log)?, Some(LIMIT))
 }
 
-/// Its header says what it shows, and how it is run.
+/// Checks that the example's header says how to run it.
 fn introduces_itself(name: &str) -> Result<Option<String>> {
     let file = PathBuf::from(FOLDER).join(format!("{name}.rs"));
     let file = if file.exists() { file } else { PathBuf::from(FOLDER).join(name).join("main.rs") };
@@ -120,7 +121,8 @@ fn introduces_itself(name: &str) -> Result<Option<String>> {
     Ok((!says).then(|| format!("does not say in its header how it is run: `{typed}`")))
 }
 
-/// An argument that it does not know is an error of its own, with a word about those it does.
+/// Checks that the example fails on an argument that it does not know, and names those that it
+/// knows.
 fn refuses_nonsense(name: &str) -> Result<Option<String>> {
     let log = folders::reports()?.join(format!("example-{name}-nonsense.log"));
     let (end, _) = run(name, &[NONSENSE], &log)?;

@@ -39,7 +39,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let mut failures = Vec::new();
     let mut executions = 0;
     let progress = Progress::of(targets.len());
-    // One build after another, since cargo locks its folder; a target fuzzes on one core.
+    // The builds run one after another, since cargo locks its folder. Each target then fuzzes on
+    // one core.
     let failures_to_build = targets.iter().map(|it| build(it)).collect::<Result<Vec<_>>>()?;
     let built: Vec<_> = targets.iter().zip(failures_to_build).collect();
     let runs = process::each(&built, |(target, failure)| -> Result<Run> {
@@ -97,7 +98,7 @@ fn log_of(target: &str) -> Result<PathBuf> {
     Ok(folders::folder(folders::reports()?.join("fuzz"))?.join(format!("{target}.log")))
 }
 
-/// Builds a target; returns why that fails.
+/// Builds a target. If that fails, returns the reason.
 fn build(target: &str) -> Result<Option<String>> {
     let log = log_of(target)?;
     let mut build = nightly::cargo();
@@ -112,7 +113,7 @@ fn build(target: &str) -> Result<Option<String>> {
 
 fn fuzz(target: &str, seconds: u64) -> Result<Run> {
     let log = log_of(target)?;
-    // libFuzzer writes what it finds to the first folder and only reads the others.
+    // libFuzzer writes new inputs to the first folder, and only reads the other folders.
     let root = env::current_dir()?;
     let corpus = folders::folder(root.join("fuzz/corpus").join(target))?;
     let seeds = root.join("fuzz/seeds").join(target);
@@ -136,12 +137,12 @@ fn fuzz(target: &str, seconds: u64) -> Result<Run> {
     Ok(Run { stats, seconds, failure })
 }
 
-/// What libFuzzer says at its end.
+/// The statistics that libFuzzer prints when it ends.
 #[derive(Debug, Default, PartialEq)]
 struct Stats {
     executions: u64,
     per_second: u64,
-    /// Inputs that each reach something of their own.
+    /// The number of inputs in the corpus, each of which reaches code that the others do not.
     corpus: u64,
 }
 

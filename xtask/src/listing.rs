@@ -14,12 +14,12 @@ pub(crate) struct Listed {
     pub(crate) judge: String,
 }
 
-/// Reads the list; no file is an empty list.
+/// Reads the list. A missing file is an empty list.
 pub(crate) fn read() -> Result<Vec<Listed>> {
     parse(&text_of(PATH)?)
 }
 
-/// The text of a file; no file is empty.
+/// Returns the text of a file, or an empty text if there is no such file.
 pub(crate) fn text_of(path: &str) -> Result<String> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
@@ -27,7 +27,7 @@ pub(crate) fn text_of(path: &str) -> Result<String> {
     }
 }
 
-/// The rows whose first cell is in backticks: `| key | judged by | why loom cannot |`.
+/// Returns the rows whose first cell is in backticks: `| key | judged by | why loom cannot |`.
 fn parse(text: &str) -> Result<Vec<Listed>> {
     let mut rows: Vec<Listed> = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("| `")) {

@@ -1,4 +1,4 @@
-//! `cargo xtask loom`: every model, with the number of executions that loom explored.
+//! `cargo xtask loom`: runs every model, and prints the number of executions that loom explored.
 //!
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
@@ -18,7 +18,7 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-/// Fewer executions than this hold no concurrency worth the name.
+/// The fewest executions of a credible model. A model with fewer has no concurrency to speak of.
 const FLOOR: u64 = 12;
 
 pub(crate) fn usage() -> clap::Command {
@@ -44,7 +44,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         return Err(format!("no model is called `{filter}`").into());
     }
     let declared = tiers::declared(&tests)?;
-    // A filter names what is to run.
+    // A filter names the models to run, so none of them is left out.
     let is_left_out = |it: &tiers::Declared| usual && filter.is_empty() && it.is_long;
     let (left_out, mut chosen): (Vec<_>, Vec<_>) =
         tests.into_iter().zip(declared).partition(|(_, declared)| is_left_out(declared));
@@ -66,7 +66,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     report(ran, left_out.len())
 }
 
-/// loom stops at these limits and reports success.
+/// Fails if a limit is set at which loom stops early and still reports success.
 pub(crate) fn refuse_early_ends() -> Result {
     for limit in ["LOOM_MAX_DURATION", "LOOM_MAX_PERMUTATIONS"] {
         if env::var_os(limit).is_some() {
@@ -98,7 +98,7 @@ pub(crate) fn tests() -> Result<Vec<Test>> {
     Ok(tests)
 }
 
-/// What loom explored for one model: a line that the harness writes.
+/// The exploration of one model, as the harness writes it in a line.
 #[derive(Debug, PartialEq)]
 struct Explored {
     name: String,
@@ -134,7 +134,7 @@ fn run(test: &Test, bound: Option<u64>, short: bool) -> Result<Outcome> {
     let folder = folders::folder(folders::reports()?.join("models"))?;
     let log = folder.join(test.file_stem() + ".log");
     let rows = folder.join(test.file_stem() + ".tsv");
-    // The harness appends: rows of an earlier run must not count.
+    // The harness appends to this file, so rows of an earlier run are removed.
     let _ = fs::remove_file(&rows);
 
     let mut child = test.command();
@@ -157,7 +157,7 @@ fn run(test: &Test, bound: Option<u64>, short: bool) -> Result<Outcome> {
     Ok(Outcome { explored, failure, seconds })
 }
 
-/// Why a model that passed is not to be believed.
+/// Returns why a model that passed is not to be believed.
 fn doubt(test: &Test, explored: &[Explored]) -> Option<String> {
     if !test.is_model() {
         return None;

@@ -41,10 +41,11 @@ use clap::ArgMatches;
 use runner::{Result, folders};
 use std::process::ExitCode;
 
-/// A command: how it is used, and its work.
+/// A command: the function that declares its usage, and the function that runs it.
 type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 
-/// In the order of the help: the whole, models and proofs, tools that run tests, the rest.
+/// All commands in the order of the help: the whole, models and proofs, tools that run tests, the
+/// rest.
 const COMMANDS: [Entry; 19] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),

@@ -54,7 +54,7 @@ fn modules<'a>(text: &'a str, folder: &Path) -> Vec<Module<'a>> {
     found
 }
 
-/// The text of a module: of its file, or of all files beside a `mod.rs`.
+/// Returns the text of a module: that of its file, or of all files beside its `mod.rs`.
 fn sources(path: &Path) -> Result<String> {
     if path.file_name().is_none_or(|it| it != "mod.rs") {
         return Ok(fs::read_to_string(path)?);

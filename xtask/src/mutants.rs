@@ -24,7 +24,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     tool.args(given.get_many::<String>("ARGUMENTS").unwrap_or_default());
     match process::run(&mut tool, None)?.0 {
         End::Exited(status) if status.success() => Ok(()),
-        // The tool has said why.
+        // The tool has printed the reason.
         _ => std::process::exit(1),
     }
 }

@@ -4,7 +4,7 @@ use runner::process::succeeds;
 use runner::{Result, cargo};
 use std::process::Command;
 
-/// The nightly cargo.
+/// Returns a command of the nightly cargo.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
     cargo::isolate(&mut command);
@@ -12,13 +12,13 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// The nightly is not there: how to get it.
+/// Returns how to install the nightly toolchain if it is missing.
 pub(crate) fn missing() -> Option<String> {
     let there = succeeds(cargo().arg("--version"));
     (!there).then(|| "no nightly: `rustup toolchain install nightly --profile minimal`".to_owned())
 }
 
-/// The nightly or cargo-fuzz is not there: how to get it.
+/// Returns how to install the nightly toolchain or cargo-fuzz if one is missing.
 pub(crate) fn missing_for_fuzz() -> Option<String> {
     missing().or_else(|| cargo::missing("fuzz"))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask orderings`: is each named ordering needed?
+//! `cargo xtask orderings`: checks whether each named ordering is needed.
 //!
 //! The command weakens every named ordering in turn, and runs the models that pass it until one
 //! fails: that model is its witness. An ordering without a witness must be listed in
@@ -24,13 +24,14 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Weakenings of a deque are all seen at one preemption or two; more would only take longer.
+/// The most preemptions of a weakened model. Two show every weakening of a deque; more only take
+/// longer.
 const PREEMPTIONS: &str = "2";
 
 /// The models of whole pools.
 const WHOLE_POOLS: &str = "loom_pool::pool";
 
-/// How long a known witness may take. It notices within seconds, on two idle cores.
+/// The time limit of a known witness, which fails within seconds on two idle cores.
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) fn usage() -> clap::Command {
@@ -99,14 +100,14 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     report(&chosen, verdicts, &listed, &keys)
 }
 
-/// A model, with what it passes and what it costs.
+/// A model, the sites that it passes, and its time.
 struct Model {
     test: Test,
     sites: BTreeSet<Site>,
     seconds: f64,
 }
 
-/// Runs every model once as written, cheapest first in the result.
+/// Runs every model once as written. The result has the cheapest models first.
 fn models(tests: Vec<Test>) -> Result<Vec<Model>> {
     let progress = Progress::of(tests.len());
     let runs = process::each(&tests, |test| {
@@ -124,11 +125,11 @@ fn models(tests: Vec<Test>) -> Result<Vec<Model>> {
     Ok(models)
 }
 
-/// The sites in `src` that a model passes, and its seconds.
+/// Returns the sites in `src` that a model passes, and how many seconds it takes.
 fn passed_sites(test: &Test) -> Result<(BTreeSet<Site>, f64)> {
     let folder = folders::folder(folders::reports()?.join("sites"))?;
     let [log, list] = ["log", "txt"].map(|kind| folder.join(test.file_stem() + "." + kind));
-    // The library appends.
+    // The library appends to this file, so the sites of an earlier run are removed.
     let _ = fs::remove_file(&list);
     let mut child = child(test);
     child.env("FILCH_SITES_TO", &list);
@@ -152,7 +153,7 @@ fn child(test: &Test) -> Command {
     child
 }
 
-/// A site under its stable name.
+/// A site with its stable key.
 struct Audited {
     site: Site,
     key: String,
@@ -177,7 +178,7 @@ fn all_are_in_source(models: &[Model], all: &[Audited]) -> Result {
     }
 }
 
-/// What became of a weakened site.
+/// The result of weakening a site.
 #[derive(Clone, Debug, PartialEq)]
 enum Verdict {
     Caught {
@@ -185,14 +186,14 @@ enum Verdict {
         witness: String,
     },
     Survives,
-    /// No model passes it, so nothing can be said.
+    /// No model passes the site, so it cannot be judged.
     Unreached,
-    /// It was not tried: the list says that no model fails.
+    /// The site was not weakened: the list says that no model fails then.
     Listed,
 }
 
 impl Verdict {
-    /// The verdict in a word, and the witness.
+    /// Returns the verdict as a word, and the name of the witness.
     fn describe(&self) -> (&'static str, &str) {
         match self {
             Verdict::Caught { witness } => ("caught", witness),
@@ -203,16 +204,18 @@ impl Verdict {
     }
 }
 
-/// Whether the known witness of a site still notices; `None` if not, or if there is none.
+/// Returns `Caught` if the known witness of a site still fails. Returns `None` if it passes, or if
+/// there is none.
 fn known_witness(one: &Audited, known: &Witnesses, tests: &[Test]) -> Result<Option<Verdict>> {
     let Some(witness) = known.get(&one.key) else { return Ok(None) };
     let Some(test) = tests.iter().find(|it| it.full_name() == *witness) else { return Ok(None) };
-    // A model that takes too long may only be slow today. The search knows its time.
+    // A model that exceeds `LIMIT` may only be slow today. The search has a limit from the model's
+    // own time.
     let notices = matches!(weakened(one, test, LIMIT)?, End::Exited(status) if !status.success());
     Ok(notices.then(|| Verdict::Caught { witness: witness.clone() }))
 }
 
-/// Searches all models that pass the site for one that notices.
+/// Searches the models that pass the site for one that fails when the site is weakened.
 fn judge(one: &Audited, models: &[Model]) -> Result<Verdict> {
     let mut passed = false;
     for model in models.iter().filter(|model| model.sites.contains(&one.site)) {
@@ -225,7 +228,7 @@ fn judge(one: &Audited, models: &[Model]) -> Result<Verdict> {
     Ok(if passed { Verdict::Survives } else { Verdict::Unreached })
 }
 
-/// How a model ends in which a site is weakened.
+/// Returns how a model ends while a site is weakened.
 fn weakened(one: &Audited, test: &Test, limit: Duration) -> Result<End> {
     let mut child = child(test);
     child.env("FILCH_WEAKEN", one.site.text()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -248,7 +251,7 @@ fn report(
         survive += usize::from(!matches!(verdict, Verdict::Caught { .. }) && row.is_some());
         let (word, witness) = verdict.describe();
         let witness = match row {
-            // The first clause names the judge.
+            // The clause before the first semicolon names the judge.
             Some(row) if witness.is_empty() => {
                 format!("listed: {}", row.judge.split(';').next().unwrap_or_default())
             }
@@ -268,7 +271,7 @@ fn report(
     }
 }
 
-/// What is wrong with a site's verdict, given whether it is listed as having no witness.
+/// Returns the error in a site's verdict, given whether the site is listed as having no witness.
 fn objection(key: &str, verdict: &Verdict, listed: bool) -> Option<String> {
     match (verdict, listed) {
         (Verdict::Caught { .. }, false)

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
 
-/// A defect, as text: where, what is there, and what is put there instead.
+/// A defect as text: the file, its present lines, and the lines that replace them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plant {
-    /// Which part, or which number, it is about.
+    /// The part or the number that identifies the defect.
     pub(crate) subject: String,
     pub(crate) defect: String,
     /// The test, or the models, that must fail.
@@ -51,12 +51,12 @@ fn parse(text: &str) -> Result<Vec<Plant>> {
     Ok(plants)
 }
 
-/// The option that plants nothing.
+/// Returns the option `--fit`, which only checks that the plants fit the source.
 pub(crate) fn fit() -> clap::Arg {
     flag("fit", "Plant nothing, and check that each still fits the source")
 }
 
-/// Fails, naming all of them, if some of the plants do not fit the source any more.
+/// Fails, and names the plants, if some plants no longer fit the source.
 pub(crate) fn all_fit(plants: &[Plant]) -> Result {
     let planted = |plant: &Plant| plant.planted(&fs::read_to_string(&plant.file)?);
     all_well(plants.iter().filter_map(|it| Some(planted(it).err()?.to_string())).collect())?;
@@ -65,7 +65,7 @@ pub(crate) fn all_fit(plants: &[Plant]) -> Result {
 }
 
 impl Plant {
-    /// The file with the defect in it. `text` is what the file says without it.
+    /// Returns the text of the file with the defect in it. `text` is the file without it.
     fn planted(&self, text: &str) -> Result<String> {
         let mut planted = text.to_owned();
         for (there, instead) in &self.edits {
@@ -84,27 +84,26 @@ impl Plant {
     }
 }
 
-/// What every copy needs to be built.
+/// The parts of the repository that every copy needs to build.
 const PARTS: [&str; 9] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
     "build.rs",
     "docs",
-    // The manifest names them.
+    // The manifest names these two examples.
     "examples/blocking_queue.rs",
     "examples/pool_from_parts.rs",
     "loom-tests",
     "src",
 ];
 
-/// Copies of the package, one for each core: a plant is built by one core, for the most part.
+/// One copy of the package for each core, since a build of a plant mostly uses one core.
 pub(crate) struct Trees(Mutex<Vec<Tree>>);
 
 impl Trees {
-    /// Makes the copies in folders under `name` of the reports; `more` is copied beside the parts
-    /// that every copy needs. Fails, naming all of them, if some of the plants do not fit the
-    /// source any more.
+    /// Makes the copies in folders under `name` of the reports. `more` is copied beside the parts
+    /// that every copy needs. Fails, and names the plants, if some plants no longer fit the source.
     pub(crate) fn copy(name: &str, more: &[&str], plants: &[Plant]) -> Result<Self> {
         all_fit(plants)?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -113,8 +112,8 @@ impl Trees {
         Ok(Trees(Mutex::new(trees)))
     }
 
-    /// Does `work` with a copy that no other thread uses meanwhile. For as many threads as there
-    /// are cores, as in [`each`](runner::process::each).
+    /// Calls `work` with a copy that no other thread uses meanwhile. At most as many threads as
+    /// cores may call this, as in [`each`](runner::process::each).
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Tree) -> R) -> R {
         let tree = self.0.lock().unwrap().pop().expect("there is a copy for each core");
         let result = work(&tree);
@@ -126,7 +125,7 @@ impl Trees {
 /// A copy of the package, in which to plant.
 pub(crate) struct Tree {
     path: PathBuf,
-    /// Where it is built.
+    /// The target folder of its builds.
     target: PathBuf,
 }
 
@@ -150,7 +149,7 @@ impl Tree {
         &self.path
     }
 
-    /// Does `work` while the plant is in the source.
+    /// Calls `work` while the plant is in the copy's source.
     pub(crate) fn with<R>(&self, plant: &Plant, work: impl FnOnce() -> Result<R>) -> Result<R> {
         let (path, [text, planted]) = (self.path.join(&plant.file), self.texts(plant)?);
         fs::write(&path, planted)?;
@@ -159,7 +158,7 @@ impl Tree {
         result
     }
 
-    /// The file of a plant, without it and with it.
+    /// Returns the file of a plant, without the plant and with it.
     fn texts(&self, plant: &Plant) -> Result<[String; 2]> {
         let path = self.path.join(&plant.file);
         let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", plant.file))?;
@@ -181,7 +180,7 @@ fn copy(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// Makes the copy a workspace of its own, with nothing else in it.
+/// Makes the copy a workspace of its own, without other members.
 fn alone(manifest: &Path) -> Result {
     let text = fs::read_to_string(manifest)?;
     let kept = text.lines().map(|line| {

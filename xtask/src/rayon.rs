@@ -16,19 +16,19 @@ use std::time::Duration;
 
 const COMPAT: &str = "compat/rayon-core";
 
-/// What a program adds to its manifest.
+/// The lines that a program adds to its manifest to use filch's threads.
 const PATCH: &str = "\n[workspace]\n\n[patch.crates-io]\nrayon-core = { path = \"COMPAT\" }\n";
 
-/// A test that takes longer hangs.
+/// A test hangs if it takes longer than this.
 const LIMIT: Duration = Duration::from_secs(900);
 
-/// Tests of theirs that fail, and why. One that does not fail any more is an error, too.
+/// Tests of rayon-core that fail, and why. A test of this list that passes is an error, too.
 const KNOWN: [(&str, &str); 2] =
     [("in_scope::mixed_fifo_lifo_order", MIXED), ("in_scope::mixed_fifo_order", MIXED)];
 
 const MIXED: &str = "asks that the wait for a scope runs a job from before it: a stranger";
 
-/// What a test of rayon-core's insides uses, and what it gets.
+/// Texts in rayon-core's unit tests that name its internals, each with its replacement.
 const INSTEAD: [(&str, &str); 5] = [
     ("#![cfg(test)]", ""),
     ("crate::registry::in_worker(move |_, _|", "crate::scope(move |_|"),
@@ -89,7 +89,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// Where the registry's packages lie, by name.
+/// Returns the folder of each package from the registry, by its name.
 fn sources() -> Result<BTreeMap<String, PathBuf>> {
     let output = cargo::stable().args(["metadata", "--format-version", "1"]).output()?;
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
@@ -103,19 +103,20 @@ fn sources() -> Result<BTreeMap<String, PathBuf>> {
         .collect())
 }
 
-/// Writes a file unless it is there already: cargo goes by the time of the last change.
+/// Writes a file, unless it has this text already: cargo rebuilds a file with a new modification
+/// time.
 fn write(path: &Path, text: &[u8]) -> Result {
     if fs::read(path).is_ok_and(|it| it == text) { Ok(()) } else { Ok(fs::write(path, text)?) }
 }
 
-/// Copies what cargo needs of a package.
+/// Copies the files that cargo needs of a package.
 fn copy(from: &Path, to: &Path) -> Result {
     for extension in ["rs", "toml", "lock", "md"] {
         for file in folders::files(from, extension)? {
             let place = to.join(file.strip_prefix(from)?);
             place.parent().map_or(Ok(PathBuf::new()), |it| folders::folder(it.to_owned()))?;
             let is_manifest = file.file_name().is_some_and(|it| it == "Cargo.toml");
-            // A manifest gets lines of ours.
+            // A manifest is not copied, since `write_manifest` adds lines to it.
             if !is_manifest {
                 write(&place, &fs::read(&file)?)?;
             }
@@ -124,7 +125,7 @@ fn copy(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// Writes a manifest of theirs, or of the suite, in which `rayon-core` is ours.
+/// Writes a manifest of rayon's, or of the suite, in which `rayon-core` is the package in `compat`.
 fn write_manifest(from: &Path, to: &Path, lines: &str) -> Result {
     let ours = std::path::absolute(COMPAT)?;
     let text = fs::read_to_string(from.join("Cargo.toml"))? + lines;
@@ -132,8 +133,8 @@ fn write_manifest(from: &Path, to: &Path, lines: &str) -> Result {
     write(&to.join("Cargo.toml"), text.as_bytes())
 }
 
-/// Copies the tests in and beside rayon-core's source, as tests of a package beside it; and the
-/// programs that must not compile, as documentation of that.
+/// Copies the tests in and beside rayon-core's source, as tests of another package. The programs
+/// that must not compile become doc tests of that package.
 fn copy_tests(from: &Path, to: &Path) -> Result {
     let tests = folders::folder(to.join("tests"))?;
     for file in folders::files(from, "rs")? {
@@ -154,15 +155,16 @@ fn copy_tests(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// What the tests of a package have said.
+/// The results of the tests of one package.
 struct Run {
-    /// What became of each, by name.
+    /// The verdict of each test, by the test's name.
     verdicts: Vec<(String, String)>,
     seconds: f64,
     log: PathBuf,
 }
 
-/// A command of cargo's for a package in this folder. It is built once, for this.
+/// Returns a cargo command for the package in this folder. Debug information and incremental builds
+/// are off, since each package is built once.
 fn cargo_in(folder: &Path, command: &[&str]) -> Result<Command> {
     let mut cargo = cargo::stable();
     cargo.args(command).arg("--manifest-path").arg(folder.join("Cargo.toml"));
@@ -171,7 +173,7 @@ fn cargo_in(folder: &Path, command: &[&str]) -> Result<Command> {
     Ok(cargo)
 }
 
-/// Runs the example for a moment: the tests have built it. Returns its failure.
+/// Runs the example `query` for a moment, which the tests have built. Returns its failure.
 fn query() -> Result<Option<String>> {
     let log = folders::reports()?.join("rayon-query.log");
     let mut command = cargo_in(Path::new(COMPAT), &["run", "--example", "query"])?;
@@ -200,13 +202,14 @@ fn test(name: &str, folder: &Path, what: &[&str]) -> Result<Run> {
 }
 
 impl Run {
-    /// The tests of which this became.
+    /// Returns the tests with this verdict.
     fn of<'a>(&'a self, verdict: &'a str) -> impl Iterator<Item = &'a str> {
         let such = self.verdicts.iter().filter(move |it| it.1.starts_with(verdict));
         such.map(|it| it.0.as_str())
     }
 
-    /// What is not as it should be.
+    /// Returns the errors: failures that are not known, known ones that pass, and a run in which no
+    /// test has passed.
     fn judge(&self, known: &[(&str, &str)]) -> Vec<String> {
         let is_known = |test: &str| known.iter().any(|it| it.0 == test);
         let failed = self.of("FAILED").filter(|it| !is_known(it)).map(|it| format!("{it} fails"));

@@ -13,10 +13,11 @@ use runner::{Result, all_well, cargo};
 use std::fs;
 use std::time::Duration;
 
-/// The breaches, as text.
+/// The path of the list of breaches.
 pub(crate) const BREACHES: &str = "proofs/breaches.txt";
 
-/// A planted breach that takes longer than this to show has not been found.
+/// The time limit of the models with a breach. A breach that takes longer to show counts as not
+/// found.
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub(crate) fn usage() -> clap::Command {
@@ -63,21 +64,21 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// What the models say of a breach, and after how many seconds.
+/// Returns the models' verdict on a breach, and after how many seconds.
 fn judge(tree: &Tree, plant: &Plant) -> Result<(&'static str, f64)> {
     let (end, seconds) = tree.with(plant, || run(tree, &plant.witness))?;
     let verdict = match end {
         End::Exited(status) if status.success() => "MISSED",
         End::Hung => "HUNG",
-        // What does not compile shows nothing.
+        // A breach that does not compile shows nothing about the models.
         End::Exited(status) if status.code() == Some(101) && !was_built(tree)? => "UNBUILT",
         End::Exited(_) => "caught",
     };
     Ok((verdict, seconds))
 }
 
-/// Runs the models of a copy that are in one file, `binary::module`. What they print is in
-/// `run.log` there.
+/// Runs the models of one file, `binary::module`, in a copy. Their output goes to the copy's
+/// `run.log`.
 fn run(tree: &Tree, models: &str) -> Result<(End, f64)> {
     let (binary, module) = models.split_once("::").ok_or_else(|| {
         format!("{BREACHES}: `{models}` is not a binary of models and a module of it")
@@ -90,7 +91,7 @@ fn run(tree: &Tree, models: &str) -> Result<(End, f64)> {
     command.args(["--", &format!("{module}::")]);
     let log = tree.path().join("run.log");
     let ran = process::run(process::log_to(&mut command, &log)?, Some(LIMIT))?;
-    // A filter that fits nothing succeeds.
+    // libtest succeeds if the filter fits no test.
     if fs::read_to_string(&log)?.contains("\nrunning 0 tests") {
         return Err(format!("there are no models in `{models}`").into());
     }

@@ -16,25 +16,26 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A stress test that takes longer than this under a sanitizer hangs.
+/// A stress test hangs if it takes longer than this under a sanitizer.
 const LIMIT: Duration = Duration::from_secs(300);
 
 struct Sanitizer {
     name: &'static str,
     rustflags: &'static str,
-    /// How its run-time options are set. The exit code is left to the test: reports are counted.
+    /// The variable of the run-time options, and its value. The exit code stays the test's, since
+    /// the reports in the log are counted.
     options: (&'static str, &'static str),
-    /// What a report begins with.
+    /// The texts with which a report begins.
     marks: &'static [&'static str],
     /// Test targets that are run as a whole.
     wholes: &'static [&'static str],
 }
 
-/// All test targets of the library but three: `stress` is run test by test, `faults` has an
-/// allocator that refuses on purpose, and `house` only reads files.
+/// All test targets of the library but three. `stress` runs test by test, `faults` has an allocator
+/// that refuses on purpose, and `house` only reads files.
 const WHOLES: [&str; 7] = ["api", "deque", "fair", "idle", "injector", "pool", "task"];
 
-/// Tests that are left out of them.
+/// Tests of these targets that are left out.
 const SKIPPED: [&str; 1] = [
     // Leaks on purpose: the pool forgets a payload that panics when it is dropped.
     "a_panic_is_counted_and_harms_nobody",
@@ -43,7 +44,7 @@ const SKIPPED: [&str; 1] = [
 const SANITIZERS: [Sanitizer; 2] = [
     Sanitizer {
         name: "tsan",
-        // The standard library is not instrumented, which the second flag allows.
+        // The second flag allows a standard library that is not instrumented.
         rustflags: "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
         options: ("TSAN_OPTIONS", "exitcode=0 history_size=7"),
         marks: &["WARNING: ThreadSanitizer:"],
@@ -124,13 +125,13 @@ fn build(sanitizer: &Sanitizer, wholes: &[&str]) -> Result<Vec<TestBinary>> {
     build.env("RUSTFLAGS", sanitizer.rustflags);
     build.args(["test", "--release", "--package", "filch", "--test", "stress"]);
     wholes.iter().for_each(|whole| _ = build.args(["--test", whole]));
-    // With a target named, build scripts and macros are not sanitized.
+    // A build with an explicit target does not sanitize build scripts and macros.
     build.args(["--target", &nightly::host()?, "--target-dir"]);
     build.arg(folders::target_dir()?.join(sanitizer.name));
     cargo::build_tests(build)
 }
 
-/// The stress tests, and the canaries of that sanitizer. There must be some of either.
+/// Returns the stress tests and the canaries of one sanitizer. Fails if there are none of either.
 fn relevant(sanitizer: &Sanitizer, tests: Vec<String>) -> Result<Vec<String>> {
     let canary = format!("canary_{}_", sanitizer.name);
     for prefix in ["stress_", &canary] {
@@ -148,13 +149,13 @@ fn relevant(sanitizer: &Sanitizer, tests: Vec<String>) -> Result<Vec<String>> {
 struct Run {
     canary: bool,
     end: End,
-    /// Reports about the test.
+    /// The number of reports about the test.
     reports: usize,
-    /// Reports about the standard library alone.
+    /// The number of reports about the standard library alone.
     in_std: usize,
     seconds: f64,
     log: PathBuf,
-    /// The part of the log that a failure shows.
+    /// The part of the log that a failure shows: the first report, or else the end.
     excerpt: String,
 }
 
@@ -171,7 +172,7 @@ impl Run {
     }
 }
 
-/// Runs one test, or all of a target, in a process of its own, which keeps the reports apart.
+/// Runs one test, or all tests of a target, in a process of its own, which keeps the reports apart.
 fn run(sanitizer: &Sanitizer, binary: &TestBinary, test: &str) -> Result<Run> {
     let folder = folders::folder(folders::reports()?.join(sanitizer.name))?;
     let log = folder.join(test.replace("::", "-").replace(' ', "-") + ".log");
@@ -196,7 +197,7 @@ fn run(sanitizer: &Sanitizer, binary: &TestBinary, test: &str) -> Result<Run> {
     Ok(Run { canary, end, reports, in_std, seconds, log, excerpt })
 }
 
-/// The reports in a log, each from its mark to the next.
+/// Splits a log into its reports, each from its mark to the next.
 fn reports<'a>(log: &'a str, marks: &[&str]) -> Vec<&'a str> {
     let mut starts: Vec<usize> =
         marks.iter().flat_map(|mark| log.match_indices(mark)).map(|(at, _)| at).collect();

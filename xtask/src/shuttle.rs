@@ -14,7 +14,7 @@ use runner::table::{Table, grouped};
 use runner::{Result, all_well};
 use std::fs;
 
-/// How many schedules of each kind a program is played under, if it is not said.
+/// The schedules of each kind under which a program is played, unless `--schedules` is given.
 const SCHEDULES: u64 = 2000;
 
 pub(crate) fn usage() -> clap::Command {
@@ -71,13 +71,13 @@ fn tests() -> Result<Vec<Test>> {
     cargo::tests(cargo::build_tests(build)?)
 }
 
-/// The rows that the harness wrote, or why there are none.
+/// Returns the rows that the harness wrote, or why there are none.
 fn play(test: &Test, schedules: u64) -> Result<std::result::Result<Vec<[String; 5]>, String>> {
     let folder = folders::folder(folders::reports()?.join("shuttle"))?;
     let name = &test.name;
     let stem = name.replace("::", "-");
     let (log, rows) = (folder.join(format!("{stem}.log")), folder.join(format!("{stem}.tsv")));
-    // The harness appends: rows of an earlier run must not count.
+    // The harness appends to this file, so rows of an earlier run are removed.
     let _ = fs::remove_file(&rows);
     let mut child = test.command();
     child.env("FILCH_SCHEDULES", schedules.to_string()).env("FILCH_SCHEDULES_TO", &rows);

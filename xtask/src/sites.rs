@@ -1,4 +1,4 @@
-//! Finds the named orderings in the source, and the ones that a run has passed.
+//! Finds the named orderings in the source, and those that a run has passed.
 //!
 //! A run reports a site by its line. A line moves with every edit above it, so a site is known by
 //! its key: `deque::PUBLISH.release in src/deque/owner.rs::publish`.
@@ -11,12 +11,12 @@ use std::path::Path;
 /// The halves of a named ordering, as methods.
 const HALVES: [&str; 5] = ["release", "acquire", "fence", "light_fence", "heavy_fence"];
 
-/// One use of a named ordering. Sorted by file and line.
+/// One use of a named ordering. Sites are sorted by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Site {
     pub(crate) file: String,
     pub(crate) line: usize,
-    /// The name that the constant gives itself: its own, with its module in front.
+    /// The name that the constant gives itself, with its module in front.
     pub(crate) pair: String,
     pub(crate) half: String,
 }
@@ -66,7 +66,7 @@ fn enclosing_function(text: &str, line: usize) -> Option<&str> {
     above.filter(|line| indent(line) < limit).find_map(|line| function_name(line))
 }
 
-/// The name in `pub(crate) unsafe fn name<…>(`, if that is what the line is.
+/// Returns the name if the line is of the form `pub(crate) unsafe fn name<…>(`.
 fn function_name(line: &str) -> Option<&str> {
     let code = line.split("//").next()?;
     let at = code.find("fn ")?;
@@ -75,7 +75,7 @@ fn function_name(line: &str) -> Option<&str> {
     (starts_a_word && !name.is_empty()).then_some(name)
 }
 
-/// Every site in the source.
+/// Returns every site in the source.
 pub(crate) fn in_source() -> Result<Vec<Site>> {
     let files = folders::files(Path::new("src"), "rs")?;
     let mut sites = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn in_source() -> Result<Vec<Site>> {
     Ok(sites)
 }
 
-/// The calls of a half on a constant, as in `NAME.half()`, even with a line break in between.
+/// Finds the calls of a half on a constant, as in `NAME.half()`, even with a line break in between.
 fn in_text(file: &str, text: &str) -> Vec<Site> {
     let code: String =
         text.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n").collect();
@@ -111,7 +111,7 @@ fn in_text(file: &str, text: &str) -> Vec<Site> {
     sites
 }
 
-/// The module whose constants a file uses: the folder or file right under `src`.
+/// Returns the module whose constants a file uses: the folder or file right under `src`.
 fn module(file: &str) -> &str {
     let inside = file.strip_prefix("src/").unwrap_or(file);
     let first = inside.split('/').next().unwrap_or(inside);

@@ -4,7 +4,7 @@ use crate::tsv::{self, Row, cell};
 use runner::Result;
 use runner::table::Table;
 
-/// How many of each are shown.
+/// How many tests, and how many models, are shown.
 const COUNT: usize = 10;
 
 /// Prints the slowest tests.
@@ -28,7 +28,7 @@ fn print(report: &str, head: [&'static str; 3], names: [&str; 2]) -> Result {
     Ok(())
 }
 
-/// The rows with the most seconds, most first.
+/// Returns the rows with the most seconds, the slowest first.
 fn slowest(mut rows: Vec<Row>) -> Vec<Row> {
     let seconds = |row: &Row| cell(row, "seconds").parse::<f64>().unwrap_or(0.0);
     rows.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));

@@ -16,7 +16,7 @@ use std::time::Instant;
 const MODEL: &str = "proofs/event_count.pml";
 const CLAIM: &str = "all_taken";
 
-/// What is checked: the size, and the bug that is planted, if any.
+/// The runs of spin: the sizes, and the planted bug, if there is one.
 const RUNS: &[(&[&str], Option<&str>)] = &[
     (&[], None),
     (&["WORKERS=1", "SUBMITTERS=2"], None),
@@ -29,7 +29,7 @@ const RUNS: &[(&[&str], Option<&str>)] = &[
     (&[], Some("NO_SIGNALS")),
 ];
 
-/// spin or a C compiler is not there: how to get it.
+/// Returns how to install spin or a C compiler if one is missing.
 pub(crate) fn missing() -> Option<String> {
     let there = |program: &str, argument: &str| succeeds(Command::new(program).arg(argument));
     (!there("spin", "-V") || !there("gcc", "--version"))
@@ -101,7 +101,7 @@ fn check(size: &[&str], planted: Option<&str>) -> Result<Found> {
     }
 }
 
-/// Runs a command in a folder, and returns what it says.
+/// Runs a command in a folder, and returns its output.
 fn output(folder: &Path, command: &mut Command) -> Result<String> {
     let output = command.current_dir(folder).output()?;
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -12,9 +12,9 @@ use std::process::Command;
 /// When a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// For each change: `cargo xtask verify`.
+    /// The step runs for each change: `cargo xtask verify`.
     Change,
-    /// With `--all`: what CI runs.
+    /// The step runs with `--all` only, as in CI.
     All,
 }
 
@@ -22,15 +22,16 @@ pub(crate) enum Tier {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) tier: Tier,
-    /// The step's share of its tier's time, in seconds: on two cores, with nothing built before.
+    /// The time that the step may take of its tier's, in seconds: on two cores, with nothing built
+    /// before.
     pub(crate) budget: u32,
-    /// Run one after another, until one fails.
+    /// The commands of the step, which run one after another until one fails.
     pub(crate) commands: Vec<Command>,
-    /// Why the step does not run.
+    /// Why the step cannot run, if it cannot.
     pub(crate) skipped: Option<String>,
 }
 
-/// The steps of all tiers. With `all`, a step that both tiers have leaves nothing out.
+/// Returns the steps of both tiers. With `all`, the models run in the longer form of CI.
 pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
     let filch = |rest: &[&str]| {
         let mut command = cargo(&["clippy", "--package", "filch"]);
@@ -39,10 +40,11 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
     };
     Ok(vec![
         change("fmt", 5, formatting()),
-        // The tests of xtask are checked here, and run by `tools`.
+        // This step lints the tests of xtask; `tools` runs them.
         change("clippy", 45, [filch(&["--package", "xtask", "--all-targets"])]),
         change("clippy-models", 25, [lint_models()?]),
-        // A plant that no longer fits is found here, and not by `defects` after half an hour.
+        // This step finds in seconds a plant that no longer fits. `defects` would find it after
+        // half an hour.
         change("plants", 1, [ours(&["defects", "--fit"])?, ours(&["reclaim", "--fit"])?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 160, [ours(&["tests"])?, cargo(&["test", "--doc", "--package", "filch"])]),
@@ -93,7 +95,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
             skipped: nightly::missing_for_fuzz(),
             ..all_only("fuzz", 90, [ours(&["fuzz", "--seconds", "10"])?])
         },
-        // Of what the steps above have found.
+        // This step reads the reports of the steps above.
         all_only("proof", 5, [ours(&["prove", "--from-reports"])?]),
     ])
 }
@@ -112,22 +114,23 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// One of our own commands.
+/// Returns a command of `cargo xtask` itself.
 fn ours(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.args(arguments);
     Ok(command)
 }
 
-/// The shares of queues, in ten times as many random programs as `cargo test` tries.
+/// Returns a test of the shares of queues, in ten times as many random programs as `cargo test`
+/// tries.
 fn fairness() -> Command {
     let mut command = cargo(&["test", "--test", "fair", "fairness::"]);
     command.env("FILCH_STRESS", "10");
     command
 }
 
-/// The packages whose tests `cargo test` leaves out. `filch-drop-in` has filch with the features
-/// that it has by default; the tests of filch itself have all of them.
+/// The packages whose tests `cargo test` leaves out. `filch-drop-in` uses filch with its default
+/// features, while filch's own tests use all features.
 const TOOLS: [&str; 7] =
     ["filch-drop-in", "filch-service", "filch-tower", "litmus", "mutants", "runner", "xtask"];
 
@@ -137,8 +140,8 @@ fn tools() -> Command {
     command
 }
 
-/// The page of the service, which `tools` leaves out, because it needs Chromium. With the packages
-/// of `tools`, so that nothing is built again.
+/// Returns the test of the service's page, which `tools` leaves out because it needs Chromium. It
+/// names the packages of `tools`, so that cargo builds none of them again.
 fn page() -> Command {
     let mut command = tools();
     command.args(["--test", "service", "page::", "--", "--ignored"]);
@@ -149,7 +152,7 @@ fn formatting() -> Vec<Command> {
     let others = ["fuzz/Cargo.toml", "compat/rayon-core/Cargo.toml"];
     let others = others.map(|it| cargo(&["fmt", "--manifest-path", it]));
     let mut commands: Vec<_> = [cargo(&["fmt", "--all"])].into_iter().chain(others).collect();
-    // rustfmt colours even what goes to a file, unless told otherwise.
+    // rustfmt colors even its output to a file, unless this option is given.
     for command in &mut commands {
         command.args(["--check", "--", "--color", "never"]);
     }
@@ -161,8 +164,8 @@ fn lint(mut command: Command) -> Command {
     command
 }
 
-/// The package is in no workspace of ours, and `cargo xtask rayon` builds it in a folder of its
-/// own.
+/// Lints the package `compat/rayon-core`, which is in no workspace of ours. `cargo xtask rayon`
+/// builds it in the same target folder.
 fn lint_rayon() -> Result<Command> {
     let mut command = cargo(&["clippy", "--manifest-path", "compat/rayon-core/Cargo.toml"]);
     command.arg("--all-targets").arg("--target-dir").arg(folders::target_dir()?.join("rayon"));
@@ -175,14 +178,14 @@ fn lint_models() -> Result<Command> {
     Ok(lint(command))
 }
 
-/// What `RUSTFLAGS="--cfg loom" cargo test` builds: examples and other packages come along.
+/// Checks all that `RUSTFLAGS="--cfg loom" cargo test` builds, with examples and other packages.
 fn model_build_of_all() -> Result<Command> {
     let mut command = model_build("check")?;
     command.args(["--tests", "--examples"]);
     Ok(command)
 }
 
-/// The deque as WebAssembly and Miri get it (`src/sync/slot`).
+/// Tests the deque with the locked slots that WebAssembly and Miri use (`src/sync/slot`).
 fn locked_slots() -> Result<Command> {
     let mut command = cargo(&["test", "--no-default-features", "--test", "deque"]);
     command.arg("--target-dir").arg(folders::target_dir()?.join("locked"));
@@ -205,7 +208,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Reads a file of the repository. The path is whole: another test changes the current folder.
+    /// Reads a file of the repository by its absolute path, since another test changes the current
+    /// folder.
     fn read(path: &str) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         fs::read_to_string(root.join(path)).unwrap()

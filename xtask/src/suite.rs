@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// A test binary that takes longer hangs.
+/// A test binary hangs if it takes longer than this.
 pub(crate) const LIMIT: Duration = Duration::from_secs(900);
 
 pub(crate) fn usage() -> clap::Command {
@@ -56,7 +56,7 @@ struct Timed {
     seconds: f64,
 }
 
-/// Runs all binaries again and again. Each run and each failure is a line on stderr.
+/// Runs all binaries `runs` times. Each run and each failure is a line on stderr.
 fn repeat(
     binaries: &[TestBinary],
     runs: u64,
@@ -76,7 +76,7 @@ fn repeat(
     Ok((times, failures))
 }
 
-/// Runs the tests of one binary; a failure comes with the end of its log.
+/// Runs the tests of one binary. A failure contains the end of its log.
 fn run(
     binary: &TestBinary,
     number: u64,
@@ -105,12 +105,12 @@ fn timed(binary: &str, line: &str) -> Option<Timed> {
     Some(Timed { binary: binary.to_owned(), test, seconds })
 }
 
-/// Keeps `threads` threads busy meanwhile.
+/// Keeps `threads` threads busy while `work` runs.
 fn under_load<R>(threads: u64, work: impl FnOnce() -> R) -> R {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..threads {
-            // Relaxed: the flag brings nothing with it.
+            // Relaxed: the flag publishes no other data.
             scope.spawn(|| {
                 while !is_over.load(Relaxed) {
                     hint::spin_loop()

@@ -4,7 +4,7 @@ use runner::cargo;
 use std::path::Path;
 use std::process::Command;
 
-/// A target, what it stands for, and what of the crate is checked there.
+/// A target, the property for which it stands, and the cargo options of its check.
 const TARGETS: [(&str, &str, &[&str]); 6] = [
     ("i686-unknown-linux-gnu", "32 bits", &["--tests"]),
     ("aarch64-unknown-linux-gnu", "ARM", &["--tests"]),
@@ -20,13 +20,14 @@ fn is_installed(target: &str) -> bool {
     root.is_ok_and(|root| Path::new(&root).join("lib/rustlib").join(target).join("lib").is_dir())
 }
 
-/// None of them is there: how to get them.
+/// Returns how to install the targets if none is installed.
 pub(crate) fn missing() -> Option<String> {
     let installed = |(target, ..): &(&str, &str, &[&str])| is_installed(target);
     (!TARGETS.iter().any(installed)).then(not_installed)
 }
 
-/// Names those that are not there, and how to get them; empty if all are.
+/// Names the targets that are not installed, and how to install them. Returns an empty text if all
+/// are.
 pub(crate) fn not_installed() -> String {
     let missing = TARGETS.iter().filter(|(target, ..)| !is_installed(target));
     let names: Vec<String> =
@@ -37,7 +38,7 @@ pub(crate) fn not_installed() -> String {
     }
 }
 
-/// A check for each that is there.
+/// Returns a check for each installed target.
 pub(crate) fn checks() -> Vec<Command> {
     let there = TARGETS.iter().filter(|(target, ..)| is_installed(target));
     let check = |(target, _, what): &(&str, &str, &[&str])| {

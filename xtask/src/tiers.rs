@@ -10,27 +10,27 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
 
-/// What a test's models declare.
+/// The tier and the time that a test's models declare.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Declared {
-    /// Whether they take too long for every change.
+    /// Whether the models take too long for every change.
     pub(crate) is_long: bool,
-    /// How long they take, roughly.
+    /// The rough time that the models take.
     seconds: f64,
 }
 
-/// Asks each test for its tier. A model that belongs to none is an error.
+/// Asks each test for the tier of its models. A model without a tier is an error.
 pub(crate) fn declared(tests: &[Test]) -> Result<Vec<Declared>> {
     let rows = process::each(tests, ask);
     let of_one = |(test, rows): (&Test, Result<String>)| declared_in(test, &rows?);
     tests.iter().zip(rows).map(of_one).collect()
 }
 
-/// The rows that the harness writes for one test.
+/// Returns the rows that the harness writes for one test.
 fn ask(test: &Test) -> Result<String> {
     let folder = folders::folder(folders::reports()?.join("models"))?;
     let rows = folder.join(test.file_stem() + ".declared");
-    // The harness appends: rows of an earlier build must not count.
+    // The harness appends to this file, so rows of an earlier build are removed.
     let _ = fs::remove_file(&rows);
     let mut child = test.command();
     child.env("FILCH_DECLARE_TO", &rows).stdout(Stdio::null()).stderr(Stdio::null());
@@ -69,7 +69,7 @@ fn declared_in(test: &Test, rows: &str) -> Result<Declared> {
 
 /// Puts the longest tests first, so that all cores end at about the same time.
 ///
-/// The last run says how long a test takes, and the declaration if there was no such run.
+/// The last run of `cargo xtask loom` says how long a test takes, or else its declaration does.
 pub(crate) fn longest_first(tests: &mut [(Test, Declared)], last_run: &LastRun) {
     let seconds = |(test, declared): &(Test, Declared)| {
         let row = (test.file(), cargo::plain_name(&test.name).to_owned());
@@ -81,7 +81,7 @@ pub(crate) fn longest_first(tests: &mut [(Test, Declared)], last_run: &LastRun) 
 /// The seconds of each model, by its file and its name.
 pub(crate) type LastRun = BTreeMap<(String, String), f64>;
 
-/// What the table of the last run says; nothing if there is none.
+/// Returns the times in the table of the last run; empty if there is no such table.
 pub(crate) fn last_run() -> LastRun {
     seconds_in(tsv::report("loom").unwrap_or_default())
 }

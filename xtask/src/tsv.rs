@@ -7,7 +7,7 @@ use std::fs;
 /// One line of a table, by the heads of its columns.
 pub(crate) type Row = BTreeMap<String, String>;
 
-/// The rows of `target/filch/<name>.tsv`.
+/// Returns the rows of `target/filch/<name>.tsv`.
 pub(crate) fn report(name: &str) -> Result<Vec<Row>> {
     let path = folders::reports()?.join(format!("{name}.tsv"));
     let text = fs::read_to_string(&path)
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Row>> {
     Ok(reader.from_reader(text.as_bytes()).deserialize().collect::<csv::Result<_>>()?)
 }
 
-/// A cell; empty if there is none.
+/// Returns a cell of a row; an empty text if there is none.
 pub(crate) fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
     row.get(name).map_or("", String::as_str)
 }
@@ -35,7 +35,7 @@ pub(crate) fn sum(rows: &[Row], name: &str) -> u64 {
     rows.iter().map(|row| number(row, name)).sum()
 }
 
-/// How many rows have this in that column.
+/// Returns how many rows have `value` in the column `name`.
 pub(crate) fn count(rows: &[Row], name: &str, value: &str) -> usize {
     rows.iter().filter(|row| cell(row, name) == value).count()
 }

@@ -1,5 +1,5 @@
-//! Finds tests in the source that no step has run: in a file that no target includes, in a target
-//! that no command builds, or a model that every tier leaves out.
+//! Finds tests in the source that no step has run. Their file is in no target, their target is
+//! built by no command, or every tier leaves their model out.
 
 use crate::tsv::{self, Row, cell};
 use runner::{Result, folders};
@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A folder of tests, the report with a row for each that ran, and the command that writes it.
+/// A folder of tests, the report with a row for each test that ran, and the command that writes it.
 const FOLDERS: [(&str, &str); 3] =
     [("tests", "tests"), ("loom-tests", "loom"), ("shuttle-tests", "shuttle")];
 
-/// Lists the tests that are not in the reports; those of models and schedules only if all of them
-/// ran. A test with `#[ignore]` is a canary: `sanitize` and `valgrind` refuse to run without
-/// theirs.
+/// Lists the tests that are not in the reports. Those of models and schedules are listed with `all`
+/// only. A test with `#[ignore]` is a canary, without which `sanitize` and `valgrind` refuse to
+/// run.
 pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     let mut unrun = Vec::new();
     for (folder, report) in FOLDERS.iter().take(if all { 3 } else { 1 }) {
@@ -31,20 +31,20 @@ pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     Ok(unrun)
 }
 
-/// Reads a row as the path of what ran: a test, a model, or a program of the schedules, which has
-/// no target.
+/// Returns the path of the test, model or program in a row. A program of the schedules has no
+/// target.
 fn ran(row: &Row) -> String {
     let columns = ["binary", "target", "test", "model", "program"];
     let cells = columns.map(|name| cell(row, name)).into_iter().filter(|it| !it.is_empty());
     let path = cells.collect::<Vec<_>>().join("::");
-    // A canary runs again without its bug: `canary_x, without the bug`.
+    // The report also has a row for a canary without its bug: `canary_x, without the bug`.
     path.split(',').next().unwrap_or_default().trim_start_matches("loom_").to_owned()
 }
 
 /// Tells whether `ran`, such as `pool::corners::inner::name`, is the test `name` of the file with
 /// these modules, such as `pool::corners`.
 fn is_that(ran: &str, modules: &str, name: &str) -> bool {
-    // The root of a binary, and files that several binaries include, say nothing of the path.
+    // The root of a binary, and files that several binaries include, do not appear in the path.
     let modules = modules.trim_end_matches("main").trim_end_matches("mod").trim_end_matches("::");
     let is_shared = ["common", "programs", "suites"].iter().any(|it| modules.starts_with(it));
     // The harness of the schedules writes names without their files.
@@ -60,7 +60,8 @@ fn names(source: &str) -> Vec<String> {
         is_test |= line == "#[test]";
         is_ignored |= line.starts_with("#[ignore");
         if let Some(rest) = line.trim_start_matches("pub ").strip_prefix("fn ") {
-            // A macro makes a test for each name that it is given; its own text has `fn $name`.
+            // A macro makes a test for each of its names. The macro's own text has `fn $name`,
+            // which is no test.
             if is_test && !is_ignored && !rest.starts_with('$') {
                 names.extend(rest.split(['(', '<']).next().map(str::to_owned));
             }

@@ -11,15 +11,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What memcheck's own errors end a process with.
+/// The exit code of a process in which memcheck itself found errors.
 const FOUND: i32 = 9;
 
-/// The modules that are run, each after its test target: what they do is small, and of every kind
+/// The modules that are run, each after its test target. Their tests are small, and use every kind
 /// of memory.
 const MODULES: [(&str, &str); 3] =
     [("deque", "drops::"), ("task", "tasks::"), ("idle", "event_count::")];
 
-/// valgrind is not there: how to get it.
+/// Returns how to install valgrind if it is missing.
 pub(crate) fn missing() -> Option<String> {
     let there = process::succeeds(Command::new("valgrind").arg("--version"));
     (!there).then(|| "no valgrind: `apt-get install valgrind`".to_owned())
@@ -35,7 +35,7 @@ pub(crate) fn command(_: &ArgMatches) -> Result {
         return Err(reason.into());
     }
     let mut build = cargo::stable();
-    // As `cargo test` builds them, so that they are not built again.
+    // The options are those of `cargo test`, so that the binaries are not built again.
     build.args(["test", "--test", "stress"]);
     MODULES.iter().for_each(|(target, _)| _ = build.args(["--test", target]));
     let binaries = cargo::build_tests(build)?;
@@ -93,7 +93,7 @@ fn run(binary: &TestBinary, canary: Option<&str>) -> Result<Run> {
     child.arg(format!("--error-exitcode={FOUND}")).arg(&binary.path).arg("--test-threads=1");
     match canary {
         Some(test) => _ = child.args(["--exact", test, "--include-ignored"]),
-        // What it costs in time or in stack is not the same here.
+        // Tests of time or of stack size are skipped: under memcheck, both differ.
         None => _ = child.args([module, "--skip", "no_cpu", "--skip", "many_items"]),
     }
     let (end, seconds) = process::run(process::log_to(&mut child, &log)?, None)?;
@@ -101,7 +101,7 @@ fn run(binary: &TestBinary, canary: Option<&str>) -> Result<Run> {
     let verdict = match (is_found, canary.is_some()) {
         (true, true) => "caught",
         (false, true) => "MISSED",
-        // A filter that fits nothing succeeds.
+        // libtest succeeds if the filter fits no test.
         (false, false) if fs::read_to_string(&log)?.contains("\nrunning 0 tests") => "NO TESTS",
         (false, false) if end.is_success() => "clean",
         _ => "FAILED",

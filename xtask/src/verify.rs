@@ -68,7 +68,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
         table.row([name, verdict.into(), seconds, share.to_string(), detail]);
     }
     table.publish("verify")?;
-    // A step that failed may have left no report; its verdict is in the table.
+    // A step that failed may have left no report, but its verdict is in the table.
     if ran.contains(&"tests") {
         slowest::tests().unwrap_or_else(|missing| eprintln!("{missing}"));
     }
@@ -78,7 +78,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     if !slow.is_empty() {
         println!("\nover their share of the time: {}", slow.join(", "));
     }
-    // With `--all`, `proof` has looked at the reports of all steps.
+    // With `--all`, the step `proof` has checked the reports of all steps.
     if only.is_none() && !all {
         let unrun = unrun::tests(false)?;
         failed += usize::from(!unrun.is_empty());
@@ -88,12 +88,12 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     match failed {
         0 => Ok(()),
-        // The line above is the last one, and says it all.
+        // The line above must be the last one, and an `Err` would print another.
         _ => std::process::exit(1),
     }
 }
 
-/// The steps of a tier, or those that are named.
+/// Returns the steps of a tier, or those that are named.
 fn chosen(mut steps: Vec<Step>, all: bool, only: Option<&str>) -> Result<Vec<Step>> {
     let Some(only) = only else {
         steps.retain(|step| all || step.tier == Tier::Change);
@@ -111,7 +111,7 @@ fn chosen(mut steps: Vec<Step>, all: bool, only: Option<&str>) -> Result<Vec<Ste
 struct Outcome {
     passed: bool,
     seconds: f64,
-    /// What there is to say about a step that passed.
+    /// The summary of a step that passed.
     detail: String,
     log: String,
     /// The end of the log.
@@ -123,7 +123,7 @@ fn run(step: Step) -> Result<Outcome> {
     let mut file = File::create(&log)?;
     let start = Instant::now();
     let mut passed = true;
-    // A command that takes longer than this hangs.
+    // A command hangs if it takes longer than this.
     let limit = Duration::from_secs(10 * u64::from(step.budget).max(60));
     for mut command in step.commands {
         writeln!(file, "$ {}", typed(&command))?;
@@ -137,7 +137,7 @@ fn run(step: Step) -> Result<Outcome> {
             break;
         }
     }
-    // A filter that fits nothing succeeds.
+    // libtest succeeds if the filter fits no test.
     let is_filtered = ["browser", "fairness"].contains(&step.name);
     passed &= !is_filtered || !fs::read_to_string(&log)?.contains("\nrunning 0 tests");
     Ok(Outcome {
@@ -149,7 +149,7 @@ fn run(step: Step) -> Result<Outcome> {
     })
 }
 
-/// A command as a person would type it.
+/// Formats a command as a person would type it.
 fn typed(command: &Command) -> String {
     let set = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let flags = set.filter(|(name, _)| name.to_string_lossy().ends_with("FLAGS"));
@@ -170,7 +170,7 @@ fn detail(step: &str, log: &Path) -> String {
         }
         "tools" | "browser" | "fairness" => tests_in(&text),
         "targets" => targets::not_installed(),
-        // Our own commands end with a sentence that sums them up.
+        // Our own commands print a summary as their last line.
         "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "defects"
         | "audit" | "sanitizers" | "fuzz" | "rayon" => {
             text.lines().next_back().unwrap_or_default().to_owned()
@@ -179,7 +179,7 @@ fn detail(step: &str, log: &Path) -> String {
     }
 }
 
-/// Adds up the lines that libtest ends with.
+/// Adds up the summary lines of libtest.
 fn tests_in(log: &str) -> String {
     let results = || log.lines().filter_map(|line| line.strip_prefix("test result: "));
     let sum = |what: &str| -> u64 {

@@ -8,10 +8,11 @@ use runner::{Result, cargo, process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What rayon's iterators may take here, to rayon's own.
+/// The largest acceptable ratio of the time of rayon's iterators on filch's threads to that on
+/// rayon's own.
 const GOAL: f64 = 1.05;
 
-/// How often each of two programs runs.
+/// The number of runs of each of the two programs. The table shows medians.
 const ROUNDS: usize = 11;
 
 pub(crate) fn usage() -> clap::Command {
@@ -45,7 +46,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     Ok(())
 }
 
-/// Builds a program on filch's threads and on rayon's own: one program cannot have both.
+/// Builds a program on filch's threads and on rayon's own. They are two programs, since only one
+/// `rayon-core` fits in one.
 fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
     let target = folders::target_dir()?;
     let build = |arguments: &[&str], target: &Path| -> Result {
@@ -61,8 +63,8 @@ fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
     Ok(programs.map(|it| it.join(name)))
 }
 
-/// What two tenants get who query the same texts: on rayon's threads, and on filch's without queues
-/// and with. The second program draws the rows of both.
+/// Compares the times of two tenants who query the same texts: on rayon's threads, and on filch's
+/// without queues and with queues. The second program draws the rows of both.
 fn query() -> Result {
     let [on_filch, on_rayon] = on_filch_and_rayon("query")?;
     let tsv = folders::reports()?.join("query.tsv");
@@ -75,10 +77,11 @@ fn query() -> Result {
     Ok(())
 }
 
-/// rayon's iterators on filch's threads, to the same on rayon's own. The two programs run by turns.
+/// Compares rayon's iterators on filch's threads with those on rayon's own. The two programs run by
+/// turns.
 fn iterators() -> Result {
     let programs = on_filch_and_rayon("iterators")?;
-    // Of each row: its name, and of each round both times.
+    // The name of each row, and both times of each round.
     let mut rows: Vec<(String, Vec<[f64; 2]>)> = Vec::new();
     for round in 0..ROUNDS {
         let mut times = [Vec::new(), Vec::new()];
@@ -110,7 +113,7 @@ fn iterators() -> Result {
     table.publish("versus-iterators")
 }
 
-/// What a program prints of each row.
+/// Returns the rows that a program prints: a name and a time each.
 fn measured(program: &Path) -> Result<Vec<(String, f64)>> {
     let output = Command::new(program).output()?;
     let said = String::from_utf8(output.stdout)?;

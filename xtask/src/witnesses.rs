@@ -1,6 +1,6 @@
-//! Reads and writes `loom-tests/witnesses.tsv`: of each ordering, a model that fails without it.
+//! Reads and writes `loom-tests/witnesses.tsv`: for each ordering, a model that fails without it.
 //!
-//! It only says where to look first. A witness that no longer notices is no error: the search
+//! The file only says which model to try first. If a witness passes, that is no error: the search
 //! begins again.
 
 use crate::listing;
@@ -11,10 +11,10 @@ use std::fs;
 
 const PATH: &str = "loom-tests/witnesses.tsv";
 
-/// The full name of the witness, by the key of its site.
+/// The full name of the witness of each site, by the site's key.
 pub(crate) type Witnesses = BTreeMap<String, String>;
 
-/// Reads the file; no file has no witness.
+/// Reads the file. A missing file names no witness.
 pub(crate) fn read() -> Result<Witnesses> {
     parse(&listing::text_of(PATH)?)
 }

@@ -1,10 +1,10 @@
 //! Runs the same programs on crossbeam-deque and on filch under its name, and compares the answers.
 //!
-//! This package depends on filch as a user does who replaces crossbeam-deque by it, with one line
-//! in Cargo.toml. `programs!` expands once for each crate, so its programs compile against both;
-//! the tests compare the answers step by step.
+//! This package depends on filch under the name of crossbeam-deque, by one line in Cargo.toml. The
+//! macro `programs!` expands once for each crate, so its programs compile against both. The tests
+//! compare the answers step by step.
 
-/// Programs on the queues of one crate. They return what they saw, as text.
+/// Expands to the programs on the queues of one crate. Each program returns its answers as text.
 macro_rules! programs {
     ($module:ident, $the_crate:ident) => {
         /// The programs on this crate's queues.
@@ -17,7 +17,7 @@ macro_rules! programs {
             };
             use $the_crate::{Injector, Steal, Stealer, Worker};
 
-            /// Every method, as a function of exactly the signature that crossbeam-deque gives it.
+            /// Assigns every method to a function pointer that has crossbeam-deque's signature.
             #[must_use]
             #[allow(clippy::type_complexity)]
             pub fn signatures() -> usize {
@@ -79,7 +79,7 @@ macro_rules! programs {
                 if fifo { Worker::new_fifo() } else { Worker::new_lifo() }
             }
 
-            /// A random program of every operation on two deques of these flavors.
+            /// Runs a random program of every operation on two deques, and returns its answers.
             #[must_use]
             pub fn random<T: Copy + Debug>(
                 seed: u64,
@@ -131,8 +131,8 @@ macro_rules! programs {
                 log
             }
 
-            /// A random program on an injector and a deque. How many items a batch has is not part
-            /// of what it returns: the two crates end segments at different places. Their order is.
+            /// Runs a random program on an injector and a deque. Its answers have the order of the
+            /// items but no sizes of batches, because the crates' segments have different sizes.
             #[must_use]
             pub fn injected(seed: u64, fifo: bool) -> String {
                 let (mut rng, mut log) = (Rng::new(seed), String::new());
@@ -168,7 +168,7 @@ macro_rules! programs {
                 log
             }
 
-            /// Boxed numbers go from two threads to two others. Returns the sum of what arrives.
+            /// Sends boxed numbers from two threads to two others. Returns the sum that arrives.
             #[must_use]
             pub fn injecting_threads(items: usize) -> usize {
                 let (injector, left) = (Arc::new(Injector::new()), Arc::new(AtomicUsize::new(0)));
@@ -197,7 +197,7 @@ macro_rules! programs {
                 takers.into_iter().map(|taker| taker.join().unwrap()).sum()
             }
 
-            /// What `Steal` makes of every combination of two attempts.
+            /// Returns the answers of `Steal` for every combination of two attempts.
             #[must_use]
             pub fn combinations() -> String {
                 let attempts = [Steal::Empty, Steal::Success(1), Steal::Retry];
@@ -217,8 +217,8 @@ macro_rules! programs {
                 log
             }
 
-            /// What is shown of results whose items cannot be shown. (Of its queues crossbeam-deque
-            /// shows nothing but the name, and filch how many items they hold.)
+            /// Returns the debug text of results whose items have none. It leaves out the queues,
+            /// since filch's text for a queue shows its length and crossbeam-deque's does not.
             #[must_use]
             pub fn opaque() -> String {
                 struct Opaque;
@@ -230,7 +230,7 @@ macro_rules! programs {
                 format!("{steals:?}")
             }
 
-            /// Boxed numbers go from one thread to two others. Returns the sum of what arrives.
+            /// Sends boxed numbers from one thread to two others. Returns the sum that arrives.
             #[must_use]
             pub fn threads(fifo: bool, items: usize) -> usize {
                 let (worker, done) = (new(fifo), Arc::new(AtomicBool::new(false)));
@@ -253,7 +253,7 @@ macro_rules! programs {
                 thieves.into_iter().map(|thief| thief.join().unwrap()).sum()
             }
 
-            /// What a batch of at most zero items does.
+            /// Returns whether a batch with a limit of zero items panics on both kinds of queue.
             #[must_use]
             pub fn zero_limit_panics() -> bool {
                 let attempt = || {
@@ -273,18 +273,18 @@ macro_rules! programs {
 programs!(filch, crossbeam_deque);
 programs!(crossbeam, original);
 
-/// A small generator, so that both crates see the same program.
+/// A small random generator. The same seed gives both crates the same program.
 #[derive(Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The generator of a seed.
+    /// Returns the generator for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below this one.
+    /// Returns a random number below the given one.
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -320,7 +320,7 @@ mod tests {
         same_answers(|it| it);
     }
 
-    /// As rayon's `JobRef` is: two words, what to run and how.
+    /// The second item is like rayon's `JobRef`: a pointer to a job and the function that runs it.
     #[test]
     fn a_two_word_item_gets_the_same_answers() {
         same_answers(|it| (it, !it));

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 const ITEMS: usize = 1 << 18;
 
-/// A row: what it does, and to how many items.
+/// A row: its name, its number of items, and the program that it measures.
 type Row = (&'static str, usize, fn(&[u64]));
 
 const ROWS: [Row; 7] = [
@@ -47,7 +47,7 @@ fn fib(n: u32) -> u64 {
 }
 
 fn main() {
-    // Numbers in no order: a multiplicative generator.
+    // A generator makes numbers in no order, so that the sort has work to do.
     let next = |it: &u64| Some(it.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let items: Vec<u64> = std::iter::successors(Some(1), next).take(ITEMS).collect();
     for (name, count, run) in ROWS {

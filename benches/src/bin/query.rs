@@ -10,8 +10,8 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// A tenant's name, its weight, and how many clients it has. The one with the larger share asks
-/// less.
+/// For each tenant, its name, its weight and its number of clients. The tenant with the larger
+/// weight has fewer clients.
 pub(crate) const TENANTS: [(&str, u64, usize); 2] = [("gold", 3, 2), ("free", 1, 6)];
 
 const USAGE: &str = "\
@@ -19,7 +19,7 @@ usage: query [SECONDS [FOLDER]]
   SECONDS  how long the clients ask in each setting, by default 3
   FOLDER   the Rust, Markdown and text files in it are queried, by default those of filch";
 
-/// What is asked, and for how long.
+/// The texts that the clients query, and for how long they do.
 pub(crate) struct Load {
     texts: Vec<String>,
     time: Duration,
@@ -33,13 +33,13 @@ pub(crate) struct Outcome {
 
 pub(crate) struct Answers {
     pub(crate) count: usize,
-    /// How long a query took.
+    /// The median time of a query.
     pub(crate) median: Duration,
     pub(crate) worst: Duration,
 }
 
 impl Answers {
-    /// Of queries that took these times; there is at least one.
+    /// Summarizes queries that took `times`, of which there is at least one.
     fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let count = times.len();
@@ -48,7 +48,7 @@ impl Answers {
 }
 
 impl Outcome {
-    /// A tenant's part of all answers.
+    /// Returns a tenant's part of all answers.
     pub(crate) fn share(&self, tenant: usize) -> f64 {
         let all: usize = self.tenants.iter().map(|it| it.count).sum();
         self.tenants[tenant].count as f64 / all as f64
@@ -65,7 +65,8 @@ impl Outcome {
         }
     }
 
-    /// One line: the setting; of each tenant the answers, and the times in nanoseconds.
+    /// Returns one line: the setting, and for each tenant the number of answers, and the median and
+    /// the worst time in nanoseconds.
     pub(crate) fn row(&self) -> String {
         let of = |it: &Answers| {
             format!("\t{}\t{}\t{}", it.count, it.median.as_nanos(), it.worst.as_nanos())
@@ -76,7 +77,7 @@ impl Outcome {
 }
 
 impl Load {
-    /// By the arguments of the program: seconds, and a folder.
+    /// Reads the load from the arguments of the program: the seconds, and the folder of the texts.
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         let mut arguments = env::args().skip(1);
         let seconds = arguments.next().unwrap_or("3".into());
@@ -92,7 +93,7 @@ impl Load {
         Ok(Load { texts, time })
     }
 
-    /// How often each word is there: grouped in parallel, then sorted in parallel.
+    /// Returns how often each word occurs. Groups and sorts the words in parallel.
     pub(crate) fn frequent_words(&self) -> Vec<(&str, usize)> {
         let count = |mut words: HashMap<_, _>, word| {
             *words.entry(word).or_insert(0) += 1;
@@ -113,8 +114,8 @@ impl Load {
         groups
     }
 
-    /// Has all clients ask as often as they can, and shows how many answers each tenant got, and
-    /// after which time. `ask` gets the tenant's index.
+    /// Runs all clients, each of which repeats `ask` without pause. Returns each tenant's number of
+    /// answers and their times. `ask` gets the tenant's index.
     pub(crate) fn run(&self, setting: &str, ask: impl Fn(usize) + Sync) -> Outcome {
         let begin = Barrier::new(TENANTS.iter().map(|it| it.2).sum());
         let client = |tenant| {
@@ -141,7 +142,7 @@ impl Load {
         outcome
     }
 
-    /// Without queues, on this pool.
+    /// Runs the load on `pool`, without queues.
     pub(crate) fn run_on(&self, pool: &ThreadPool, whose: &str) -> Outcome {
         let setting = format!("on {whose} threads, without queues");
         self.run(&setting, |_| pool.install(|| drop(self.frequent_words())))
@@ -164,6 +165,6 @@ fn texts_in(folder: &Path, texts: &mut Vec<String>) -> std::io::Result<()> {
 fn main() -> Result<(), Box<dyn Error>> {
     let load = Load::new()?;
     let outcome = load.run_on(&ThreadPoolBuilder::new().build()?, "rayon's");
-    // For the chart of the example.
+    // The example `query` reads this row for its chart.
     env::var_os("FILCH_TSV").map_or(Ok(()), |path| Ok(fs::write(path, outcome.row())?))
 }

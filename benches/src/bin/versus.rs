@@ -1,7 +1,7 @@
 //! Prints the ratios of filch to its rivals, measured in interleaved rounds of one run.
 //!
-//! In each round every contender does the scenario once, in an order that rotates from round to
-//! round. A ratio is the median of the rounds' ratios, so a disturbance hits both sides or neither.
+//! In each round every contender runs the scenario once, in an order that rotates from round to
+//! round. A ratio is the median of the rounds' ratios, so a disturbance mostly hits both sides.
 
 use filch_benches::scenarios::{self, Scenario};
 use filch_benches::{fairness, floor, futures, idle, injector, pool, threads, waits};
@@ -12,8 +12,8 @@ use std::{env, fs};
 const USAGE: &str = "usage: versus deque|injector|idle|pool|futures|waits|fair [--rounds N] [--rows TEXT]\n\
      TEXT is a part of the names of rows; of `fair`, of the headings of tables";
 
-/// The columns of a table: filch, what the goals are about, another to which there is a ratio,
-/// others.
+/// The columns of a table. The first is filch, and the second is in most tables the rival of the
+/// goals. Most tables also have a ratio to the third, or to `LockedPool`.
 type Columns = &'static [&'static str];
 
 const DEQUES: Columns = &["filch", "crossbeam 0.8.8", "st3 0.4"];
@@ -39,14 +39,14 @@ const WAITS: Columns = &["filch", "rayon"];
 struct Row {
     name: &'static str,
     goal: f64,
-    /// For each contender: its name, median, and smallest and largest.
+    /// For each contender, its name and its median, smallest and largest time for an item.
     times: Vec<(&'static str, [f64; 3])>,
-    /// Whom the goal is about.
+    /// The rival of the goal.
     against: &'static str,
     to_rival: f64,
-    /// To a second rival, where the table has one.
+    /// The ratio to a second rival, if the table has a column for one.
     to_other: Option<f64>,
-    /// The second rival for which there is a goal: its name, the ratio, and the goal.
+    /// The second goal, if the row has one: the rival's name, the ratio, and the goal.
     to_second: Option<(&'static str, f64, f64)>,
 }
 
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     written(&tsv(columns, &rows))
 }
 
-/// Writes the table for programs where `xtask` asks for it.
+/// Writes the tab-separated table to the file that `FILCH_TSV` names, if `xtask` has set it.
 fn written(tsv: &str) -> ExitCode {
     match env::var("FILCH_TSV").map(|path| fs::write(path, tsv)) {
         Ok(Err(error)) => {
@@ -95,7 +95,7 @@ fn written(tsv: &str) -> ExitCode {
     }
 }
 
-/// Futures have two contenders of ours, and three goals in each row.
+/// Prints the table of futures, in which filch has two contenders and each row has three goals.
 fn of_futures(rounds: usize, only: &str) -> ExitCode {
     let scenarios = futures::all();
     let columns: Vec<_> = scenarios[0].contenders.iter().map(|it| it.0).collect();
@@ -136,7 +136,7 @@ fn of_futures(rounds: usize, only: &str) -> ExitCode {
     written(&tsv)
 }
 
-/// Fairness has tables of its own: its goals are nanoseconds above the pool that it stands on,
+/// Prints the tables of fairness. Their goals are no ratios, but nanoseconds above the bare pool,
 /// multiples of a fair time, and shares.
 fn of_fairness(rounds: usize, only: &str) -> ExitCode {
     let (text, tsv) = fairness::tables(rounds, only);
@@ -144,7 +144,7 @@ fn of_fairness(rounds: usize, only: &str) -> ExitCode {
     written(&tsv)
 }
 
-/// The goals are about the contender that comes second.
+/// Pairs each scenario with its second contender, which is the rival of its goal.
 fn against_second(scenarios: Vec<Scenario>) -> Vec<(Scenario, &'static str)> {
     let second = |it: Scenario| {
         let against = it.contenders[1].0;
@@ -153,11 +153,11 @@ fn against_second(scenarios: Vec<Scenario>) -> Vec<(Scenario, &'static str)> {
     scenarios.into_iter().map(second).collect()
 }
 
-/// How often a round is tried in which no second thread takes part.
+/// The most attempts at a round. An attempt in which no second thread took part is repeated.
 const TRIES: usize = 100;
 
-/// Runs the rounds. Returns the contenders' names, and the nanoseconds that an item took of each in
-/// each round.
+/// Runs the rounds. Returns the contenders' names, and for each contender the nanoseconds of an
+/// item in each round.
 fn take_turns(scenario: Scenario, rounds: usize) -> (Vec<&'static str>, Vec<Vec<f64>>) {
     eprintln!("{}", scenario.name);
     let Scenario { name, items, mut contenders, .. } = scenario;
@@ -166,7 +166,7 @@ fn take_turns(scenario: Scenario, rounds: usize) -> (Vec<&'static str>, Vec<Vec<
     for round in 0..=rounds {
         for turn in 0..count {
             let who = (round + turn) % count;
-            // Without the second thread a round measures something else.
+            // A round without the second thread is discarded: it does not measure the scenario.
             let mut rounds = std::iter::repeat_with(|| contenders[who].1(items)).take(TRIES);
             let Some((time, done)) = rounds.find(|it| it.1 > 0) else {
                 let who = contenders[who].0;
@@ -181,7 +181,7 @@ fn take_turns(scenario: Scenario, rounds: usize) -> (Vec<&'static str>, Vec<Vec<
     (contenders.iter().map(|it| it.0).collect(), times)
 }
 
-/// The median of the rounds' ratios.
+/// Returns the median of the rounds' ratios.
 fn ratio(ours: &[f64], theirs: &[f64]) -> f64 {
     let ratios = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs);
     spread(ratios.collect())[0]
@@ -212,14 +212,14 @@ fn measure(scenario: Scenario, against: &'static str, rounds: usize) -> Row {
 }
 
 impl Row {
-    /// What a column shows: the contender of that name, of which the column may say the version.
+    /// Returns the times for a column, which has the contender's name and perhaps its version.
     fn of(&self, column: &str) -> Option<[f64; 3]> {
         let name = |it: &&(&str, _)| column.split(' ').next() == Some(it.0) || column == it.0;
         self.times.iter().find(name).map(|it| it.1)
     }
 }
 
-/// Median, smallest, largest.
+/// Returns the median, the smallest and the largest of the times.
 fn spread(mut times: Vec<f64>) -> [f64; 3] {
     times.sort_by(f64::total_cmp);
     [times[times.len() / 2], times[0], times[times.len() - 1]]
@@ -282,7 +282,7 @@ fn circumstances(rounds: usize) -> String {
     )
 }
 
-/// What a command says, or a dash.
+/// Returns the output of a command, or a dash if the command fails.
 fn said(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().ok();
     let output = output.filter(|it| it.status.success());

@@ -40,7 +40,7 @@ pub(crate) struct Measured {
     pub(crate) wrong: u64,
 }
 
-/// Latencies in seconds.
+/// Quantiles of the light tenant's latency, in seconds.
 pub(crate) struct Latencies {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
@@ -125,7 +125,7 @@ fn request(tenant: &str, path: &str, body: &Bytes, deadline: Option<u64>) -> Req
     request.body(Full::new(body.clone())).expect("its parts are right")
 }
 
-/// Moves the bar on while a measurement runs.
+/// Advances the progress bar while a measurement runs.
 async fn ticking(bar: ProgressBar) {
     loop {
         sleep(Duration::from_millis(100)).await;
@@ -257,8 +257,8 @@ pub(crate) fn rough(plan: &Plan, bar: &ProgressBar) -> Result<Rough, Box<dyn Err
     Ok(all)
 }
 
-/// Sends requests until `end`. By its number, the client leaves before the answers, or sets a
-/// deadline, or does neither.
+/// Sends requests until `end`. The client's number decides whether it leaves before the answers,
+/// sets a deadline, or does neither.
 async fn careless(number: usize, address: SocketAddr, bodies: Bodies, end: Instant) -> Rough {
     let (mut client, mut sums) = (Client::new(address), Rough::default());
     while Instant::now() < end {

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// A wait that takes longer hangs.
+/// The longest wait of a test for the server. After a longer one, the test fails.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A server and its runtime.

@@ -52,7 +52,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// 96 cases, times `FILCH_STRESS`.
+/// Returns a configuration of 96 cases, or `FILCH_STRESS` times as many.
 fn config() -> ProptestConfig {
     let factor = env::var("FILCH_STRESS").map_or(1, |it| it.parse().expect("an integer"));
     ProptestConfig { cases: 96 * factor, failure_persistence: None, ..ProptestConfig::default() }

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// More megabytes than all tests of this binary take, and less than a soak of a minute sends.
+/// The limit for this process's peak memory, in megabytes. The tests together take less, and a soak
+/// of a minute sends more, so a leak of bodies exceeds it.
 const MOST_MEGABYTES: u64 = 512;
 
 fn seconds() -> Duration {

@@ -1,4 +1,5 @@
-//! The clock of a scheduler: the system's, or one of the user's, whose panics are caught.
+//! The clock of a scheduler: the system's clock, or a [`Clock`] of the user's, whose panics are
+//! caught.
 
 use crate::executor::PanicHandler;
 use crate::sync::clock::{self, Stopwatch};
@@ -76,8 +77,8 @@ impl Time {
     }
 }
 
-/// Reads the user's clock. Out of line, so that readings of the system's clock do not pay for
-/// catching panics.
+/// Reads the user's clock, or returns the last reading if the clock panics. Out of line, so that
+/// readings of the system's clock do not pay for catching panics.
 #[cold]
 fn ask(clock: &dyn Clock, panics: &PanicHandler, last: &AtomicU64) -> u64 {
     match panics.take(|| clock.now()) {

@@ -13,10 +13,10 @@ use core::task::Waker;
 
 pub(crate) struct Below {
     pub(crate) executor: Box<dyn Executor>,
-    /// The executor's id, or an id of the scheduler's own if the executor has none. Stored because
-    /// each lease needs it.
+    /// The executor's id, or a new id that stands for an executor without an id. Stored because
+    /// each lease needs the id.
     base: ExecutorId,
-    /// The scheduler's own id, for `as_dropper`.
+    /// The scheduler's id, which `as_dropper` notes on the threads that drop the scheduler's tasks.
     id: ExecutorId,
     pub(crate) panics: PanicHandler,
     most_tickets: AtomicUsize,
@@ -51,8 +51,8 @@ impl Below {
         self.most_tickets.load(Relaxed) // Relaxed: a setting, which publishes no other data
     }
 
-    /// Asks the executor how many tickets there may be, and returns that number. If the executor
-    /// queues surplus jobs, the number is `MOST_TICKETS` (DESIGN.md, *How many*).
+    /// Returns how many tickets there may be: `MOST_TICKETS` if the executor queues surplus jobs,
+    /// and otherwise the executor's parallelism (DESIGN.md, *How many*). Asks the executor anew.
     pub(crate) fn refresh_most_tickets(&self, reserves: &Reserves) -> usize {
         let most = || {
             let is_enforced = self.executor.enforces_parallelism();
@@ -78,8 +78,9 @@ impl Below {
         self.runs_at_once.store(true, Relaxed);
     }
 
-    /// Returns an error on a thread of the executor, and on a thread that drops tasks of the
-    /// scheduler or of a queue below it. Either would wait for itself.
+    /// Returns an error if the calling thread, in a wait for the scheduler, would wait for itself.
+    /// Such a thread belongs to the executor, or is dropping tasks of the scheduler or of a queue
+    /// below it.
     pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
         let is_below = || self.limited().is_some_and(|it| is_dropping(&it));
         let is_hopeless = current::may_run(self.base()) || self.is_dropper() || is_below();
@@ -90,8 +91,8 @@ impl Below {
         current::is_dropper(self.id)
     }
 
-    /// Runs `f`, which drops tasks. A destructor that waits for the scheduler meanwhile gets an
-    /// error from `may_wait`.
+    /// Runs `f`, which drops tasks. If a destructor within `f` waits for the scheduler, the wait
+    /// fails with the error of `may_wait`.
     pub(crate) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
         current::as_dropper(self.id, f)
     }
@@ -104,8 +105,8 @@ impl Below {
     /// Registers a waker for the executor's end. Returns whether the executor has ended already.
     pub(crate) fn watch_end(&self, waker: impl FnOnce() -> Waker) -> bool {
         let Some(token) = self.panics.take(|| self.executor.end()).flatten() else { return false };
-        // The token is stored before the waker can be woken, because `cause` asks the token for the
-        // reason.
+        // The token is stored before the waker can be woken, because the waker's code asks the
+        // stored token for the reason (`end_reason`).
         *self.end.lock() = Some((token.clone(), None));
         match token.link_waker(waker()) {
             Ok(link) => {
@@ -132,8 +133,8 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // If the executor is a queue, it drops the tickets before it cancels this token. Until then
-        // the token has no reason, but the queue's gate knows it.
+        // A cancelled queue that is the executor drops the tickets before it cancels this token.
+        // Until then the token has no reason, but the queue's gate knows the reason.
         told.or_else(|| self.limited()?.0.end_reason())
     }
 
@@ -141,8 +142,8 @@ impl Below {
     /// run the queue's tasks.
     pub(crate) fn limited(&self) -> Option<Limited> {
         let (limited, id) = self.panics.take(|| (self.executor.limited(), self.executor.id()))?;
-        // An executor that is a scheduler has the id of its default queue. But its gate may be the
-        // gate of another queue, whose task this thread runs. Such a gate is left out.
+        // An executor that is a scheduler has the id of its default queue. But `limited` may return
+        // the gate of another queue, whose task this thread runs. Such a gate is left out.
         limited.filter(|it| it.0.home() == id)
     }
 }

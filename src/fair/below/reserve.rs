@@ -4,8 +4,9 @@
 //! A lease takes *room* in each reservation for a tier above its own. A lease that ends frees its
 //! room, then passes a `LOOK` fence, and its ticket then looks for work. A submitter pushes a task,
 //! then passes a `LOOK` fence, and then reads the room. So the submitter sees the freed room, or
-//! the ticket sees the task. Therefore a submitter that finds no room submits no ticket: another
-//! lease has the room, and when it ends, its ticket looks. A ticket that finds no room may leave.
+//! the ticket sees the task. Therefore a submitter that finds no room submits no ticket: some lease
+//! has the room, and when that lease ends, its ticket looks for work. For the same reason a ticket
+//! that finds no room may leave.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
 //! that finds no room first asks the executor for its parallelism again.
@@ -25,11 +26,12 @@ use alloc::vec::Vec;
 struct Reserve {
     tier: usize,
     kept: usize,
-    /// How many leases the tiers below `tier` hold.
+    /// How many leases the tiers below `tier` have now.
     held: AtomicUsize,
 }
 
-/// All reservations. Relaxed throughout: `LOOK` fences order these words (see the file's head).
+/// All reservations of a scheduler. Relaxed throughout: `LOOK` fences order the accesses, as the
+/// file's head says.
 #[derive(Default)]
 pub(crate) struct Reserves {
     all: Vec<Reserve>,
@@ -58,8 +60,8 @@ impl Reserves {
         self.all.iter().filter(move |it| it.tier < tier)
     }
 
-    /// Returns how many leases the tiers below this reservation's tier may hold: at least one, even
-    /// if the executor has shrunk.
+    /// Returns how many leases the tiers below the reservation's tier may have together. This is at
+    /// least one, even if the executor has shrunk to `kept` threads or fewer.
     fn most(&self, reserve: &Reserve) -> usize {
         self.width.load(Relaxed).saturating_sub(reserve.kept).max(1)
     }
@@ -70,7 +72,7 @@ impl Reserves {
     }
 
     /// Takes room for a lease of this tier in each reservation for a higher tier. If one of these
-    /// is full, takes no room and returns `false`.
+    /// reservations is full, keeps no room in the others and returns `false`.
     #[inline]
     pub(crate) fn take(&self, tier: usize) -> bool {
         let take = |it: &Reserve| {

@@ -1,6 +1,6 @@
 //! The count of a scheduler's tickets, in one word. A ticket *searches* until it has found a task.
 //! The word counts the tickets, the tickets that search, and the *guards*. A guard is a thread that
-//! is submitting a ticket, or that blocks during a ticket's turn.
+//! is submitting a ticket, or that blocks while it serves with a ticket.
 
 use crate::sync::{AtomicU64, Relaxed};
 
@@ -10,7 +10,7 @@ const TICKET: u64 = 1;
 const SEARCHING: u64 = 1 << 20;
 /// One guard, in the word's count of guards.
 const GUARD: u64 = 1 << 40;
-/// Set if the executor has dropped a ticket unrun.
+/// Set if the executor has dropped a ticket unrun while another ticket or a guard was left.
 const ORPHANED: u64 = 1 << 63;
 const FIELD: u64 = TICKET * ((1 << 20) - 1);
 pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
@@ -50,8 +50,8 @@ impl Tickets {
         word & FIELD == 0 || (word / GUARD) & FIELD != 0
     }
 
-    /// Returns whether another ticket is wanted: there are fewer than `most`, and no ticket
-    /// searches.
+    /// Returns whether another ticket is wanted: the word counts fewer than `most` tickets, and no
+    /// ticket searches.
     #[inline]
     pub fn is_one_wanted(&self, most: usize) -> bool {
         is_wanted(self.0.load(Relaxed), most)
@@ -102,9 +102,9 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Forgets that a ticket was dropped unrun. The caller does this if the executor was full or
-    /// has panicked, so that no task is dropped. Instead the caller submits a ticket again, or
-    /// makes a thread serve the queues.
+    /// Forgets that a ticket was dropped unrun, so that no thread drops the queued tasks for it.
+    /// The executor has not ended, but was full, has panicked, or would have deadlocked. The caller
+    /// submits a ticket again, or makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
@@ -123,14 +123,14 @@ impl Tickets {
     /// Takes the caller's ticket, which has found no task, off the count. The caller then looks for
     /// tasks once more.
     pub fn leave(&self) {
-        // Clears `ORPHANED` too: the caller looks for tasks once more, also for those that a
-        // dropped ticket was to serve.
+        // Clears `ORPHANED` too: the caller looks for tasks once more, and so also finds the tasks
+        // that a dropped ticket was to serve.
         let left = |word: u64| Some((word - TICKET - SEARCHING) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
 
-    /// Counts the caller's ticket again, because the caller's last look found work. Returns `false`
-    /// if `most` other tickets are counted.
+    /// Counts the caller's ticket again, because the caller has found work after `leave`. Returns
+    /// `false` if the word counts `most` other tickets.
     pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()

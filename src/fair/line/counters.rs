@@ -6,21 +6,22 @@ use crate::sync::{AtomicU64, Relaxed};
 /// Sums since the queue was made. Each sum is exact, but a reader reads the sums one after the
 /// other, at different moments.
 ///
-/// The first four sums say how tasks have ended. A thread takes a task off the queue's count of
-/// pending tasks, then raises one of these sums ([`tell`]). So the four sums and that count never
-/// add up to more than the accepted tasks.
+/// The first four sums count ended tasks. A thread that ends a task lowers the count of pending
+/// tasks in the life word, then raises one of the four sums ([`tell`]). So the four sums and the
+/// pending tasks never add up to more than the accepted tasks.
 ///
 /// The first seven fields, which a lease updates, share a cache line with the queue's life word.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct QueueCounters {
-    /// Tasks that have returned, or have panicked with a handle that reports it.
+    /// Tasks that have returned, and panicked tasks whose handle reports the panic.
     pub(crate) completed: AtomicU64,
-    /// Tombstones: jobs whose task another thread had claimed.
+    /// *Tombstones*: jobs whose task another thread had claimed before a server took the job.
     pub(crate) tombstones: AtomicU64,
     /// Tasks without a handle that have panicked.
     pub(crate) panicked: AtomicU64,
-    /// Tasks that were dropped unrun, because the queue was cancelled or the executor has ended.
+    /// Tasks that were dropped because the queue was cancelled, the executor has ended, or the task
+    /// had expired.
     pub(crate) cancelled: AtomicU64,
     /// The time for which tasks ran, in nanoseconds.
     pub(crate) service: AtomicU64,
@@ -28,11 +29,12 @@ pub(crate) struct QueueCounters {
     pub(crate) longest: AtomicU64,
     pub(crate) inlined: AtomicU64,
     pub(crate) refused: AtomicU64,
-    /// The greatest number of accepted tasks that `submitted` has returned.
+    /// The greatest result of the method `submitted` so far, so that its results never fall.
     pub(crate) submitted: AtomicU64,
     pub(crate) arrivals: AtomicU64,
-    /// The time since which the queue waits to be served, in nanoseconds. 0 if the queue does not
-    /// wait, or waits are not measured. Relaxed everywhere: only a statistic.
+    /// The moment since which the queue is ready and no thread serves it, in nanoseconds of the
+    /// scheduler's clock. 0 if there is no such moment, or if waits are not measured. Relaxed
+    /// everywhere: only a statistic.
     pub(crate) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(crate) gap: AtomicU64,
@@ -62,12 +64,12 @@ impl QueueCounters {
         }
     }
 
-    /// Returns how many tasks have been accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the true number. The result is exact while
-    /// no task is about to end.
+    /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
+    /// ended. The result never falls, and never exceeds the true number. The result is exact if no
+    /// task ends during the call.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
-        // `pending` is read last. So a task that ends between the reads is not counted, instead of
-        // being counted twice.
+        // `pending` is called last. So a task that ends between the reads of the sums and this call
+        // is missed. In the other order it would be counted twice.
         let told = [&self.completed, &self.panicked, &self.cancelled, &self.tombstones];
         let ended: u64 = told.into_iter().map(|it| it.load(ENDED.acquire())).sum();
         let seen = ended + pending();
@@ -84,8 +86,9 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// Adds ended tasks to a counter. The caller has taken these tasks off the queue's count, and has a
-/// lease or a hold. So no new queue uses the counter yet.
+/// Adds ended tasks to a counter. The caller has taken these tasks off the count of pending tasks.
+/// The caller's lease or hold (`scheduler/ends.rs`) keeps the slot from getting a new queue, which
+/// would use the same counter.
 #[inline]
 pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {

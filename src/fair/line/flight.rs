@@ -12,29 +12,31 @@ pub(crate) struct Flight(Mutex<Permits>);
 
 #[derive(Default)]
 struct Permits {
-    /// The number of the line's queue. An earlier queue takes no permit back.
+    /// How many queues the line has had. A future of an earlier queue has a lower term, and returns
+    /// no permit.
     term: u64,
     /// The number of permits; `None` if it is unlimited.
     limit: Option<usize>,
     taken: usize,
     /// The number of the latest future that had to wait.
     last: u64,
-    /// The first jobs of waiting futures, by number; `None` until the job arrives here.
+    /// The first jobs of waiting futures, by the number of the future. A job is `None` until `keep`
+    /// has brought it.
     waiting: BTreeMap<u64, Option<Job>>,
-    /// The numbers of futures that got a permit before their first job arrived here.
+    /// The numbers of futures that got a permit before `keep` has brought their first job.
     early: BTreeSet<u64>,
-    /// The cause for which the queue ends its futures. Once this is set, no future waits for a
-    /// permit any more.
+    /// The cause for which the queue ends its futures; `None` until `close`. Once the cause is set,
+    /// no future waits for a permit any more.
     over: Option<Cause>,
 }
 
-/// The outcome for the first job of a future that had to wait.
+/// The result of [`Flight::keep`], for a future to which `arrive` gave no permit.
 pub(crate) enum Kept {
     Waits,
-    /// The future got a permit meanwhile.
+    /// The future has got a permit between `arrive` and `keep`.
     Begins(Job),
     /// The future does not begin. With a cause, the queue ends its futures, and the caller cancels
-    /// this future. Without a cause, the future was cancelled meanwhile.
+    /// this future. Without a cause, another thread has cancelled the future before `keep`.
     Ends(Job, Option<Cause>),
 }
 
@@ -44,8 +46,8 @@ pub(crate) const FREE: u64 = 0;
 pub(crate) const AT_ONCE: u64 = u64::MAX;
 
 impl Permits {
-    /// Takes the next waiting future, if there is a permit for it. Returns the future's first job,
-    /// or `Some(None)` if that job has not arrived.
+    /// Removes the next waiting future, and returns its first job. Returns `Some(None)` if `keep`
+    /// has not brought that job yet, and `None` if no permit is free or no future waits.
     fn next(&mut self) -> Option<Option<Job>> {
         if self.limit.is_some_and(|it| self.taken >= it) {
             return None;
@@ -59,14 +61,15 @@ impl Permits {
 }
 
 impl Flight {
-    /// Forgets the line's earlier queue, and returns the term of the next one.
+    /// Forgets the permits of the line's last queue. Returns the term of the queue that now opens.
     pub(crate) fn reset(&self, limit: Option<usize>) -> u64 {
         let mut permits = self.0.lock();
         *permits = Permits { term: permits.term + 1, limit, ..Permits::default() };
         permits.term
     }
 
-    /// Registers a new future and returns its number.
+    /// Registers a new future and returns its number: `FREE` without a limit, `AT_ONCE` if a permit
+    /// is free. A future with any other number waits for a permit.
     pub(crate) fn arrive(&self) -> u64 {
         let mut permits = self.0.lock();
         let Some(limit) = permits.limit else { return FREE };
@@ -80,9 +83,9 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of a future that waits for a permit. Returns the job if the future has
-    /// got a permit meanwhile, or does not begin. It does not begin if its queue, that of `term`, is
-    /// over.
+    /// Keeps the first job of the future `number`, which waits for a permit. Returns the job if the
+    /// future has got a permit since `arrive`, or does not begin. A future does not begin if it was
+    /// cancelled, or if its queue ends its futures. `term` is the term of that queue.
     pub(crate) fn keep(&self, term: u64, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if term != permits.term {
@@ -100,9 +103,9 @@ impl Flight {
         }
     }
 
-    /// Lets no future wait for a permit any more. Returns the waiting futures, which the caller
-    /// cancels. A future whose first job has not arrived is cancelled by the thread that brings the
-    /// job.
+    /// Lets no future wait for a permit any more. Returns the waiting futures whose first job
+    /// `keep` has brought; the caller cancels them. The thread that calls `keep` for another
+    /// waiting future cancels that future.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
@@ -119,15 +122,16 @@ impl Flight {
         kept.is_some() // the job is dropped after the lock is released
     }
 
-    /// Takes back the permit of a future that has ended, and gives it to the next waiting future.
-    /// One is enough, because a future waits only while all permits are taken. Calls `put` with the
-    /// first job of that future, and returns whether it has. Does nothing if the queue of the ended
-    /// future, that of `term`, is over.
+    /// Takes back the permit of an ended future, and gives it to the next waiting future, if there
+    /// is one. Calls `put` with the waiting future's first job. Returns whether `put` was called.
+    /// `term` is the term of the ended future's queue; if the line has a later queue, does nothing.
     ///
-    /// `put` is called under the lock, so that the jobs keep their order. Also, a canceller of that
-    /// future takes the lock before it takes the future off the queue's count, so the queue is not
-    /// over. The caller makes sure that the queue is served afterwards. For that it may run or drop
-    /// jobs, and so end futures, which call this again.
+    /// `put` is called under the lock, so that jobs enter the queue in the order of the futures'
+    /// numbers. The queue is not over during `put`, because it counts the waiting future: a
+    /// canceller takes this lock (`forget`) before the future leaves the count.
+    ///
+    /// If `put` was called, the caller makes sure that the queue is served. It does so after this
+    /// call, without the lock, because it may end further futures, for which `leave` is called.
     #[must_use]
     pub(crate) fn leave(&self, term: u64, put: impl FnOnce(Job)) -> bool {
         let mut permits = self.0.lock();

@@ -34,7 +34,7 @@ use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
 const SHARDS: usize = 16;
-/// The shard of all threads that have no shard of their own.
+/// The index of the common shard, for all threads that have borrowed no shard.
 const COMMON: usize = SHARDS - 1;
 
 #[repr(C)]
@@ -64,7 +64,7 @@ impl ForkHead {
 
 struct Offer(*const ForkHead);
 
-// SAFETY: I7 — the fork stays until a thread runs it, and whatever it captures is `Send`.
+// SAFETY: I7 — the fork stays until a thread runs it, and all that its closure captures is `Send`.
 unsafe impl Send for Offer {}
 
 impl Offer {
@@ -83,8 +83,8 @@ impl Offer {
 #[derive(Default)]
 struct Shard {
     offers: Mutex<VecDeque<Offer>>,
-    /// The number of offers, written under the lock and read without it. Relaxed: a `LOOK`
-    /// fence follows each offer, and precedes each look that must not miss one.
+    /// The number of offers, written under the lock of `offers` and read without it. Relaxed: a
+    /// `LOOK` fence follows each offer, and precedes each read that must not miss an offer.
     len: AtomicUsize,
 }
 
@@ -110,24 +110,24 @@ impl Shard {
     }
 }
 
-/// The forks of a queue that no thread has begun.
+/// The offered forks of one queue: those that no thread has begun.
 ///
 /// A thread that forks borrows a shard until its lease ends, so that threads that fork in one queue
-/// share no lock. When all 15 shards are lent, further threads use the common shard. If a lease
-/// leaves forks in its shard, the queue's other servers find the forks there.
+/// share no lock. When 15 shards are lent, further threads use the 16th, the common shard. If a
+/// lease leaves forks in its shard, the queue's other servers find the forks there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
     /// A bit for each lent shard. Relaxed: the shard's lock orders its threads' accesses.
     lent: AtomicUsize,
-    /// A bit for each shard that was ever used. Relaxed: `LOOK` fences order offers and looks, as
-    /// for `Shard::len`.
+    /// A bit for each shard that was ever used. Relaxed: the `LOOK` fences around `Shard::len` also
+    /// order these bits.
     used: AtomicUsize,
 }
 
 impl Forks {
-    /// Returns the shard in which the calling thread offers its forks. Lends a shard to an `Owner`
-    /// that has none. A thread without an `Owner` uses the common shard.
+    /// Returns the index of the shard in which the calling thread offers its forks. Lends a shard
+    /// to an `Owner` that has none. A thread without an `Owner` uses the common shard.
     pub(crate) fn shard_of(&self, owner: Option<&Owner>) -> usize {
         let Some(owner) = owner else { return self.use_shard(COMMON) };
         owner.shard.get().unwrap_or_else(|| {
@@ -177,8 +177,8 @@ impl Forks {
         shards.find_map(|it| it.with(VecDeque::pop_front)).map(Offer::into_job)
     }
 
-    /// Takes a fork that descends from this latch: the owner's newest, or else the oldest such fork
-    /// in another shard. May miss a fork that is being offered.
+    /// Takes a fork that descends from this latch. Prefers the newest in the shard of `owner`, then
+    /// the oldest in the first shard that has one. May miss a fork that is being offered.
     pub(crate) fn take_of(&self, owner: &Owner, latch: &Latch) -> Option<Job> {
         let own = owner.shard.get().and_then(|it| self.shards[it].take_of(latch, true));
         own.or_else(|| {
@@ -188,13 +188,13 @@ impl Forks {
     }
 
     /// Takes a fork that descends from this latch. Looks under the lock of every shard. So a thread
-    /// that later offers such a fork sees the caller's earlier writes.
+    /// that offers such a fork after this look sees the writes that the caller made before it.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
 
-    /// Sleeps until the latch's forks have ended, or until there is a fork that descends from the
-    /// latch. Returns that fork.
+    /// Blocks the latch's owner until the latch's forks have ended, or until some fork that
+    /// descends from the latch is offered. Takes and returns the offered fork.
     pub(crate) fn sleep_at(&self, latch: &Latch) -> Option<Job> {
         Bed::with(|park| {
             *latch.bell.lock() = Some(park.unparker());
@@ -211,7 +211,8 @@ impl Forks {
         })
     }
 
-    /// Takes back a fork of this shard. Returns whether no thread has begun the fork.
+    /// Takes back a fork that the caller has offered in this shard. Returns `false` if another
+    /// thread has taken the fork.
     #[inline]
     pub(crate) fn take_back(&self, shard: usize, head: &ForkHead) -> bool {
         self.shards[shard].with(|offers| {
@@ -221,7 +222,7 @@ impl Forks {
     }
 }
 
-/// The part of a `Serving` frame that the task's forks use.
+/// The part of a `Serving` frame (`serving/frame.rs`) that the forks of the frame's task use.
 pub(crate) struct Owner {
     /// The latch of the innermost fork that the thread runs; null if the thread runs no fork.
     pub(crate) latch: Cell<*const Latch>,
@@ -262,7 +263,7 @@ impl Latch {
         }
     }
 
-    /// Returns whether the caller's innermost frame is that of this latch's owner.
+    /// Returns whether `caller`, this thread's innermost frame, is the frame that made this latch.
     pub(crate) fn is_owners(&self, caller: Option<&Owner>) -> bool {
         caller.is_some_and(|it| ptr::eq(it, self.owner))
     }
@@ -275,8 +276,8 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame this only calls `f`, because no thread waits at the latch during
-    /// the call: only the owner ever waits there.
+    /// frame. In the owner's frame this only calls `f`: only the owner ever waits at the latch, and
+    /// during this call it does not.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();
@@ -298,8 +299,8 @@ impl Latch {
     pub(crate) unsafe fn end(this: *const Self, caller: Option<&Owner>) {
         // SAFETY: 1 — the latch stays until its last fork has ended, and this one has not.
         let is_own = unsafe { (*this).is_owners(caller) };
-        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only,
-        // which the owner can free once they are written.
+        // SAFETY: 1 — this fork is not counted off yet. The reference is to atomic words only, so
+        // the owner may free the latch as soon as this thread has written the words.
         let countdown = unsafe { &(*this).countdown };
         if is_own {
             return countdown.end_own();
@@ -311,14 +312,14 @@ impl Latch {
         }
     }
 
-    /// Wakes the owners that sleep at this latch or its outer latches, because a fork that descends
-    /// from these latches was offered.
+    /// Wakes the owners that sleep at this latch or its outer latches. The caller has offered a
+    /// fork of this latch, which each of these owners may run.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);
         while let Some(it) = latch {
-            // Relaxed: the shard's lock orders the owner's look and the offer. If the look came
-            // first, this load sees `true`; if the offer did, the owner finds the fork.
+            // Relaxed: the shard's lock orders the owner's look (`take_last_of`) and the offer. If
+            // the look came first, this load sees `true`. Otherwise the look has found the fork.
             if it.is_asleep.load(Relaxed) {
                 it.ring();
             }

@@ -1,5 +1,6 @@
-//! *Joiners* are threads that wait until a queue may run one more task. `place_is_free` wakes all
-//! joiners, and each looks again whether it may run its task.
+//! *Joiners* are threads that wait until a queue may run one more task, so that they can run a task
+//! of the queue themselves. `place_is_free` (`scheduler/look.rs`) wakes all joiners. Each joiner
+//! then looks again whether it may run its task.
 
 use crate::fair::LOOK;
 use crate::sync::lock::Mutex;
@@ -11,7 +12,7 @@ use core::task::Waker;
 #[derive(Default)]
 #[allow(missing_debug_implementations)] // no part of the public API
 pub struct Joiners {
-    /// The number of wakers, written under the lock and read without it.
+    /// The number of wakers, written under the lock of `wakers` and read without it.
     waiting: AtomicUsize,
     wakers: Mutex<Vec<(usize, Waker)>>,
 }
@@ -41,7 +42,7 @@ impl Joiners {
     }
 
     /// Wakes the joiners, because the queue may run one more task. The caller has passed a `LOOK`
-    /// fence since the change that allows the task. This fence orders the relaxed load.
+    /// fence since the change that allows one more task. That fence orders the relaxed load here.
     #[inline]
     pub fn wake(&self) {
         if self.waiting.load(Relaxed) != 0 {

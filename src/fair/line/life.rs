@@ -12,7 +12,7 @@ const HELD: u64 = 1 << 2;
 /// The slot has a queue.
 const TAKEN: u64 = 1 << 3;
 const PAUSED: u64 = 1 << 4;
-/// The queue's end was told, or is about to be told.
+/// A thread has told the queue's end to the listeners of its token, or is about to.
 const TOLD: u64 = 1 << 5;
 /// One lease, in the word's count of leases.
 const LEASE: u64 = 1 << 8;
@@ -81,8 +81,8 @@ impl Look {
     pub fn tasks(self) -> u64 {
         self.0 / TASK
     }
-    /// Returns an error with the reason if one more task may not be accepted. A closed queue still
-    /// accepts the tasks that its own tasks spawn (`is_inside`). A free slot accepts none.
+    /// Returns an error with the reason if the queue may not accept one more task. A closed queue
+    /// still accepts the tasks that its own tasks spawn (`is_inside`). A free slot accepts no task.
     #[inline]
     pub fn may_accept(self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         if !self.is_taken() || self.is_cancelled() || (self.is_closed() && !is_inside()) {
@@ -103,19 +103,21 @@ impl Look {
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
-    /// Returns whether the queue has ended and nobody was told yet. The thread whose step has made
-    /// it so tells. A task of a closed queue runs under a lease, so no task can follow.
+    /// Returns whether the queue is closed, not cancelled, and has no lease and no task, and its
+    /// end is not told yet. The thread whose step has made it so tells the end. No further task can
+    /// come: only a task can spawn one into a closed queue, and a task runs under a lease.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
     }
-    /// Returns whether the queue was cancelled, or its end was told or has to be told.
+    /// Returns whether the queue has ended: it was cancelled, or its end was told, or a thread has
+    /// to tell its end.
     pub fn has_ended(self) -> bool {
         self.0 & (CANCELLED | TOLD) != 0 || self.owes_end()
     }
 }
 
-/// Returns the word with the note that the end is told, if that is owed.
+/// Returns the word, with `TOLD` set if the queue owes its end.
 fn told(word: u64) -> u64 {
     if Look(word).owes_end() { word | TOLD } else { word }
 }
@@ -146,7 +148,7 @@ impl Life {
         self.0.store(0, Relaxed);
     }
 
-    /// Accepts one more task, or returns the reason why not.
+    /// Accepts and counts one more task, or returns the reason for the refusal.
     #[inline]
     pub fn accept(&self, capacity: u64, is_inside: impl Fn() -> bool) -> Result<(), Reason> {
         // Relaxed: the queue's injector orders the submitter's writes before the task.
@@ -160,8 +162,8 @@ impl Life {
         }
     }
 
-    /// Takes `count` ended tasks off the count. Returns the new word, which tells whether the queue
-    /// is over.
+    /// Takes `count` ended tasks off the word's count of tasks. Returns the new word, from which
+    /// the caller sees whether the queue is over.
     #[inline]
     pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -175,8 +177,8 @@ impl Life {
         self.begin(|look| !look.is_paused() && look.leases() < limit)
     }
 
-    /// Begins a lease even above the limit and in a paused queue. Returns `false` if there is no
-    /// queue, or it is over.
+    /// Begins a lease even above the limit and in a paused queue. Returns `false` if the slot has
+    /// no queue, or the queue is over.
     pub fn begin_lease_anyway(&self) -> bool {
         self.begin(|_| true)
     }
@@ -197,23 +199,23 @@ impl Life {
         self.0.fetch_update(OPENED.acquire(), Relaxed, begun).is_ok()
     }
 
-    /// Ends a lease. Returns the new word, which tells whether the queue is over.
+    /// Ends a lease. Returns the new word, from which the caller sees whether the queue is over.
     #[inline]
     pub fn end_lease(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         Look(self.0.fetch_sub(LEASE, order) - LEASE)
     }
 
-    /// Closes the queue, and returns the word from before. If that word is of an open and idle
-    /// queue, its end is noted as told, and the caller tells.
+    /// Closes the queue, and returns the word as it was before. If the queue was open and idle,
+    /// this call also sets `TOLD`, and the caller tells the queue's end.
     pub fn close(&self) -> Look {
         let closed = |word| if word & CLOSED == 0 { told(word | CLOSED) } else { word };
         let before = self.0.fetch_update(ENDED.acquire(), Relaxed, |word| Some(closed(word)));
         Look(before.expect("always some"))
     }
 
-    /// Notes that the queue's end is told, if no other thread has noted it. Returns whether this
-    /// call has. The queue is closed, and the caller has a hold or a handle.
+    /// Sets `TOLD`. Returns `true` if `TOLD` was not set before; then the caller tells the queue's
+    /// end. The queue is closed, and the caller has a hold or a handle.
     pub fn tell(&self) -> bool {
         // Relaxed: the lock of the token orders what the listeners see.
         self.0.fetch_or(TOLD, Relaxed) & TOLD == 0
@@ -223,8 +225,8 @@ impl Life {
     /// that arrive late, and no server comes to a paused queue.
     pub fn cancel(&self) {
         let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
-        // Relaxed: the reason for the cancellation is under a lock, and no other data goes with
-        // this mark.
+        // Relaxed: the reason for the cancellation is under a lock, and `CANCELLED` publishes no
+        // other data.
         let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
     }
 
@@ -238,9 +240,11 @@ impl Life {
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// Closes the queue, because its last handle is dropped. Resumes the queue, because no handle
-    /// is left to do so. Returns the new word, which tells whether the queue is over. Then its end
-    /// is noted as told: the caller tells, and a listener may wait for the scheduler.
+    /// Closes and resumes the queue, because its last handle is dropped: no handle is left to
+    /// resume it. Returns the new word, from which the caller sees whether the queue is over. If
+    /// the queue owes its end, sets `TOLD`, and the caller tells the end. `TOLD` is set first
+    /// because a listener may wait until the queue is idle, and a queue that owes its end is not
+    /// idle.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));

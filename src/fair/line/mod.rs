@@ -38,7 +38,8 @@ pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
 
 pub(crate) struct QueuedJob {
     pub(crate) job: Job,
-    /// When the job was accepted, in nanoseconds; 0 if waits are not measured.
+    /// When the job was pushed, in nanoseconds of the scheduler's clock. 0 if its wait is not
+    /// measured.
     pub(crate) since: u64,
 }
 
@@ -55,8 +56,8 @@ impl QueuedJob {
     }
 }
 
-/// The shared state of a queue. A line is made when its slot is first used, and the slot's later
-/// queues reuse it.
+/// The shared state of a queue. A line is made when its slot gets its first queue, and the slot's
+/// later queues reuse the line.
 ///
 /// The fields are ordered so that a task touches few cache lines. First come the life word, which
 /// spawners and servers change, and the counters, which a server changes right after it. Then come
@@ -75,22 +76,22 @@ pub(crate) struct Line {
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// How often the queue was paused, less how often it was resumed. A server reads this hint
-    /// after each task, because a look at `life` would cost too much. The server looks at `life`
-    /// only if the hint is not zero.
+    /// How often the method `pause` has paused the queue, less how often it has resumed the queue.
+    /// A server reads this hint after each task, because a look at `life` would cost too much. The
+    /// server looks at `life` only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the reason is under a lock, and a server may still begin a
     /// job that it has taken.
     pub(crate) is_cancelled: AtomicBool,
     reason: Mutex<Option<Text>>,
-    /// How many queued jobs belong to tasks that have ended and left the count. Relaxed everywhere:
-    /// no thread relies on the exact number.
+    /// How many queued jobs belong to tasks that have ended and left the life word's count. Relaxed
+    /// everywhere: no thread relies on the exact number.
     pub(crate) litter: AtomicUsize,
     sweeps: Sweeps<QueuedJob>,
     pub(crate) joiners: Joiners,
-    /// Notified when the queue is idle or may be swept. Made when a thread first waits for an idle
-    /// queue.
+    /// Notified when the queue is idle or may be swept. Made when a thread first waits until the
+    /// queue is idle.
     pub(crate) quiet: Once<EventCount>,
     /// The token that reports the queue's end. The token is cancelled when the queue is cancelled,
     /// or is closed and has no task left, or when the executor has ended.
@@ -189,7 +190,8 @@ impl Line {
             && (self.has_jobs() || self.has_fork() || self.sweeps.have_kept())
     }
 
-    /// Returns whether the queue has no pending task and no lease, and owes nobody its end.
+    /// Returns whether the queue has no pending task and no lease, and does not owe its end
+    /// (`Look::owes_end`).
     pub(crate) fn is_idle(&self) -> bool {
         let look = self.life.look();
         look.is_idle() && !look.owes_end()
@@ -201,8 +203,9 @@ impl Line {
 
     pub(crate) fn pause(&self, is_paused: bool) -> bool {
         let changes = self.life.pause(is_paused);
-        // Relaxed, both, because `pauses` is a hint. Only calls that change the state count. These
-        // alternate between pausing and resuming, so the sum is right in any order.
+        // Relaxed, both, because `pauses` is a hint. Only calls that change the life word change
+        // `pauses`. Such calls alternate between pausing and resuming, so the sum is right even if
+        // the changes of `pauses` come in another order.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -240,9 +243,9 @@ impl Line {
         self.life.look().has_ended()
     }
 
-    /// Returns whether each task leaves the count before its handle reports the task done. This is
-    /// so if the queue has a capacity: a caller that has joined a task then finds the task's room
-    /// free.
+    /// Returns whether the queue has a capacity. If so, each task leaves the life word's count
+    /// before its handle reports the task done. So a caller that has joined a task finds room for
+    /// another task.
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         self.capacity() < MAX_TASKS
@@ -257,7 +260,7 @@ impl Line {
         self.forks.get().is_some_and(Forks::has_some)
     }
 
-    /// Returns whether the injector seems to have a job.
+    /// Returns whether the injector may have a job, or a sweep may keep one (`sweeps.rs`).
     #[inline]
     pub(crate) fn has_old(&self) -> bool {
         !self.jobs.is_empty() || self.sweeps.have_kept()
@@ -278,9 +281,9 @@ impl Line {
 
     /// Takes a fork, or else a job.
     ///
-    /// Each branch here and in the next functions returns its job at once, and all are inlined into
-    /// the lease. Otherwise the compiler stores the job word by word, and then loads it in pairs of
-    /// words. Such a load waits for the stores: a third of an empty task's time.
+    /// Each branch of `take`, `take_job` and `take_oldest` returns its job at once, and all three
+    /// are inlined into the lease. Otherwise the compiler stores the job word by word, then loads
+    /// it in pairs of words. Each load then waits for the stores, a third of an empty task's time.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {
@@ -294,7 +297,7 @@ impl Line {
         self.forks.get().and_then(Forks::take).map(QueuedJob::untimed)
     }
 
-    /// Takes the oldest job of the injector, or else a yielded future.
+    /// Takes the oldest job of the injector, or else a future from a lane (`yields.rs`).
     #[inline(always)]
     pub(crate) fn take_job(&self) -> Option<QueuedJob> {
         match self.take_oldest() {

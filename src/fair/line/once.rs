@@ -5,8 +5,8 @@ use crate::sync::{AtomicPtr, const_on_the_machine};
 use alloc::boxed::Box;
 use core::ptr;
 
-/// A cell that is empty, and then holds one value until the cell is dropped. Lock-free: if several
-/// threads make a value at the same time, the cell keeps one of the values.
+/// A cell that is empty at first, and then has one value until the cell is dropped. Lock-free: if
+/// several threads make a value at the same time, the cell keeps one of the values.
 #[derive(Debug)]
 pub struct Once<T>(AtomicPtr<T>);
 
@@ -61,9 +61,9 @@ impl<T> Drop for Once<T> {
     }
 }
 
-// SAFETY: I1 — a cell gives out `&T`, so `T: Sync`; it drops a value that another thread has made,
-// so `T: Send`.
+// SAFETY: I1 — several threads can get a `&T` from a cell, so `T: Sync`. The thread that drops the
+// cell can drop a value that another thread has made, so `T: Send`.
 unsafe impl<T: Send + Sync> Sync for Once<T> {}
-// SAFETY: I1 — the new owner of a cell drops its value, so `T: Send`; `T: Sync` is more than
-// needed.
+// SAFETY: I1 — the thread to which a cell is sent may drop the value, so `T: Send`. `T: Sync` is
+// not needed, but harmless.
 unsafe impl<T: Send + Sync> Send for Once<T> {}

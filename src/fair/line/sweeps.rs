@@ -11,7 +11,8 @@ use crate::sync::{AtomicBool, Relaxed};
 use alloc::vec::Vec;
 
 pub(crate) struct Sweeps<T> {
-    /// Whether a job is kept or a sweep is under way, so that servers take jobs under the lock.
+    /// Whether a job is kept or a sweep is under way. While this is set, servers take jobs under
+    /// the lock of `kept`.
     has_kept: AtomicBool,
     kept: Mutex<Option<T>>,
 }
@@ -36,9 +37,9 @@ impl<T> Sweeps<T> {
         entry
     }
 
-    /// Begins a lease and takes out the jobs of ended tasks, up to the first other job. Returns
-    /// `None`, without a lease, if the queue has no job, may not be swept, or keeps the job of an
-    /// unfinished task.
+    /// Begins a lease and takes out the jobs of ended tasks, up to the first job of an unfinished
+    /// task, which it keeps. Returns `None`, without a lease, if the queue has no job, may not be
+    /// swept (`Look::may_be_swept`), or keeps an unfinished task's job.
     pub(crate) fn begin(
         &self,
         life: &Life,

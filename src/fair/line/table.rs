@@ -21,7 +21,8 @@ impl Table {
         Table { groups: (0..GROUPS).map(|_| Once::empty()).collect() }
     }
 
-    /// Returns the line of a slot, if there is one. The line may be without a queue.
+    /// Returns the line of a slot, or `None` if the slot has never been used. The slot may have no
+    /// queue now.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<&Line> {
         self.groups.get(slot / GROUP)?.get()?.0[slot % GROUP].get()
@@ -44,7 +45,7 @@ impl Table {
 /// to free the slot of a queue that is over. The lock is not needed to pick a queue or run a task.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
-    /// The slots that had queues and have none now.
+    /// The slots that have had a queue before and have no queue now.
     pub(crate) free: Vec<usize>,
     /// The first slot that never had a queue.
     next: usize,

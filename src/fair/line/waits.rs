@@ -5,8 +5,8 @@ use crate::sync::{AtomicU64, Relaxed};
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// The number of buckets for the times from one power of two to the next. So a reported time is too
-/// long by at most one part in 32.
+/// The number of buckets from one power of two (in nanoseconds) to the next. A reported time is at
+/// most the upper end of a bucket, so it is too long by at most one part in 32.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 
@@ -68,7 +68,7 @@ fn bucket(nanos: u64) -> usize {
 /// Returns the longest time that belongs in a bucket.
 fn end_of(bucket: usize) -> u64 {
     let (exponent, fine) = (bucket / FINE, bucket % FINE);
-    // 128 bits: the last bucket that a time can have ends at `u64::MAX`, so `end` is 2⁶⁴ there.
+    // 128 bits, because `end` is 2⁶⁴ for the bucket of the longest times.
     let end = ((FINE + fine + 1) as u128) << exponent;
     u64::try_from(end - 1).unwrap_or(u64::MAX)
 }

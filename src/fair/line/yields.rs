@@ -15,7 +15,8 @@ use crate::task::AnyTask;
 use alloc::vec::Vec;
 use core::array;
 
-/// The most lanes of a queue. A lease that finds no free lane uses the injector.
+/// The greatest number of lanes of a queue. If all are lent, a further lease puts its yielded
+/// futures into the queue's injector.
 const LANES: usize = 16;
 
 pub(crate) struct Yields {
@@ -41,7 +42,8 @@ impl Yields {
         self.lanes().any(|it| !it.is_empty())
     }
 
-    /// Lends a lane: one with futures in it, or else any. Returns `None` if all lanes are lent.
+    /// Lends a free lane, if possible one with futures in it. Makes a lane if none is free. Returns
+    /// `None` if `LANES` lanes are lent.
     pub(crate) fn lend(&self) -> Option<Worker<AnyTask>> {
         let mut free = self.free.lock();
         if let Some(last) = free.len().checked_sub(1) {
@@ -59,13 +61,13 @@ impl Yields {
     }
 
     /// Returns whether the lease that begins now takes a yielded future before the queue's jobs.
-    /// Every second lease does, if there is such a future.
+    /// While lanes have futures, this is `true` for every second lease.
     pub(crate) fn come_first(&self) -> bool {
         self.has_some() && self.turns.fetch_add(1, Relaxed) % 2 == 1
     }
 
-    /// Takes a future from a lane. The search does not always begin at the same lane, so that each
-    /// lane gets its turn.
+    /// Takes a future from a lane. The lane at which the search begins depends on `turns`, so that
+    /// each lane gets its turn.
     #[cold]
     pub(crate) fn take(&self) -> Option<AnyTask> {
         self.take_by(Stealer::steal)

@@ -1,14 +1,14 @@
 //! A search tree for the ready queue with the least virtual time. `WeightedFair` searches the tree
-//! for each pick. It lowers the tree's *floors* (lower bounds for the times below them) when a time
-//! becomes less or a queue becomes ready.
+//! for each pick. When a time becomes less or a queue becomes ready, `WeightedFair` lowers the
+//! tree's *floors*, which are lower bounds for the times below them.
 
 use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
 use crate::sync::{AtomicU64, FAN, GROUP, GROUPS, Relaxed, SUMMARY};
 use alloc::boxed::Box;
 
-/// The virtual times of a group's queues, side by side because a search reads them in sequence.
-/// Next to the times are the floors of the group's *octets*. An octet is `FAN` queues.
+/// The virtual times of the queues in a group (`GROUP` slots), side by side because a search reads
+/// them in sequence. Next to the times are the floors of the group's *octets* of `FAN` slots.
 #[derive(Debug)]
 pub struct Times {
     /// The time of each queue.
@@ -19,9 +19,9 @@ pub struct Times {
 /// A tree above the times, in which a node has `FAN` children. Its *members* are the queues in the
 /// [`ReadySet`]. A node's *floor* is a lower bound for the times of the members below the node.
 ///
-/// - A floor can be too low. A pick raises the floors on its own path, up to the highest that has
-///   siblings with members. Other floors that are too low stay so until a search reaches and raises
-///   them.
+/// - A floor can be too low. A pick raises the floors of the nodes above the picked queue, up to
+///   the highest of these nodes that has siblings with members. Other floors that are too low stay
+///   so until a search reaches and raises them.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
 ///   the floors above that time. A thread that raises floors then looks at the times again, and
 ///   lowers the floors if it must. At least one of the two threads sees the other (`LEAST`).
@@ -33,11 +33,12 @@ pub struct Least {
     groups: Box<[AtomicU64]>,
     /// A floor for each part. A part is `FAN` groups.
     parts: Box<[AtomicU64]>,
-    /// For each word of the summary, a floor of all groups whose bits are in that word.
+    /// A floor for each word of the ready set's summary, and so for all groups that have a bit
+    /// there.
     words: Box<[AtomicU64]>,
 }
 
-/// The number of floors above a queue.
+/// The number of floors above a queue: those of its octet, group, part and summary word.
 const LEVELS: usize = 4;
 
 /// The result of a search.
@@ -104,15 +105,15 @@ impl Least {
         }
     }
 
-    /// Raises floors after the found queue was charged up to `to`.
+    /// Raises the floors above the found queue, whose time the caller has just raised to `to`.
     #[inline]
     pub fn charged(&self, found: &Found, to: u64, set: &ReadySet, times: &Times) {
         let least = found.rest.map_or(to, |rest| earlier(rest, to));
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, from the octet's up to the last on the path that
-    /// has siblings with members. `find` does not compare the floors above that one. `least` is the
+    /// Raises the floors above the found queue, from the octet's up to that of the highest node
+    /// with siblings that have members. `find` compares no floor above that one. `least` is the
     /// least time in the octet.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
@@ -249,8 +250,9 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
     is_before(from, to) && floor.compare_exchange(from, to, Relaxed, Relaxed).is_ok()
 }
 
-/// Lowers the floors that are greater than `to`, in the order given, and fences after each change.
-/// A thread that raises the next floor sees this change, or this thread sees the raised floor.
+/// Lowers the floors that are greater than `to`, in the order of the slice, and fences after each
+/// change. A thread that raises the next floor sees this change, or this thread sees the raised
+/// floor.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

@@ -72,7 +72,7 @@ pub trait Policy: Send + Sync + 'static {
     /// The example at [`Policy`] picks the queue with the earliest deadline.
     fn pick(&self, ready: Ready<'_>) -> Option<Pick>;
 
-    /// Is called when a new queue has taken this slot, before any thread serves it.
+    /// Is called when a new queue has taken this slot, before any thread serves the queue.
     fn opened(&self, slot: usize) {
         let _ = slot;
     }
@@ -83,17 +83,18 @@ pub trait Policy: Send + Sync + 'static {
         let _ = (slot, change, ready);
     }
 
-    /// Is called before the queue in this slot becomes ready, perhaps several times for one change.
+    /// Is called before the queue in this slot is added to the ready set. Several threads may call
+    /// this for one addition.
     fn arrives(&self, slot: usize, ready: Ready<'_>) {
         let _ = (slot, ready);
     }
 
-    /// Is called after the queue in this slot became ready, or ceased to be ready.
+    /// Is called after the queue in this slot was added to the ready set, or removed from it.
     fn changed(&self, slot: usize, ready: Ready<'_>) {
         let _ = (slot, ready);
     }
 
-    /// Is called before the picked queue is served, once a task of it was found.
+    /// Is called when a task of the picked queue was found, before that task runs.
     fn begins(&self, pick: Pick) {
         let _ = pick;
     }
@@ -102,9 +103,9 @@ pub trait Policy: Send + Sync + 'static {
     /// task.
     ///
     /// The first call for a pick has the pick's note. All other calls have a note of 0:
-    /// - If a thread waits for a task and runs it itself, the service belongs to no pick.
-    /// - If tasks of a pick sleep in waits for forks, there is a call before each sleep. Each call
-    ///   has the service since the last call.
+    /// - If a thread waits for a task and runs that task itself, the service belongs to no pick.
+    /// - If tasks of a pick sleep in waits for forks, there is one more call before each sleep.
+    ///   Each call has the service since the previous call for the pick.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
         let _ = (pick, service, ready);
     }

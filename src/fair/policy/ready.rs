@@ -28,7 +28,7 @@ impl ReadySet {
     /// Returns whether a slot is a member.
     #[inline]
     pub fn contains(&self, slot: usize) -> bool {
-        // Relaxed: the caller has fenced (`LOOK`), or only asks for advice.
+        // Relaxed: the caller has fenced (`LOOK`), or a stale answer does no harm to the caller.
         self.groups[slot / GROUP].load(Relaxed) & bit(slot % GROUP) != 0
     }
 
@@ -59,7 +59,7 @@ impl ReadySet {
         word.fetch_and(!bit, READY.acquire());
         if self.members(group) != 0 {
             // Relaxed: the thread that inserted the member has published its earlier writes by a
-            // release. This step continues that release sequence.
+            // release store to this word. This read-modify-write continues that release sequence.
             word.fetch_or(bit, Relaxed);
         }
     }
@@ -98,7 +98,7 @@ impl ReadySet {
         let summary = |word: usize| (word < SUMMARIES).then(|| self.summary(word));
         let mut word = first / SUMMARY;
         let mut rest = Bits(summary(word).unwrap_or(0) & (u64::MAX << (first % SUMMARY)));
-        // By hand, because `flat_map` takes twice as long.
+        // Written by hand, because the same iterator made by `flat_map` takes twice as long.
         core::iter::from_fn(move || {
             loop {
                 if let Some(at) = rest.next() {
@@ -159,7 +159,8 @@ impl<'a> Ready<'a> {
         self.set.members_from(0)
     }
 
-    /// Returns the first ready queue at or after this slot, or else the first of all.
+    /// Returns the first ready queue at or after this slot. If there is none, returns the first
+    /// ready queue of all.
     #[must_use]
     pub fn next_from(self, slot: usize) -> Option<usize> {
         self.set.members_from(slot.min(GROUP * GROUPS - 1)).next().or_else(|| self.iter().next())
@@ -171,7 +172,7 @@ impl<'a> Ready<'a> {
         slot < GROUP * GROUPS && self.set.contains(slot)
     }
 
-    /// Returns the weight of the queue in this slot, or 1 if there is none.
+    /// Returns the weight of the queue in this slot, or 1 if the slot has never had a queue.
     #[inline]
     #[must_use]
     pub fn weight(self, slot: usize) -> u64 {

@@ -39,7 +39,7 @@ impl RoundRobin {
 
 impl Policy for RoundRobin {
     fn pick(&self, ready: Ready<'_>) -> Option<Pick> {
-        // Relaxed: no data is read because of the cursor.
+        // Relaxed: no thread reads other data because of `next`.
         let mut next = self.next.load(Relaxed);
         loop {
             let slot = ready.next_from(next)?;

@@ -1,5 +1,5 @@
-//! A *tier* is a ready set and a policy for the queues of one priority. Picks try the tiers from
-//! the highest down; every 64th pick tries a lower tier first.
+//! A *tier* is a ready set and a policy for the queues of one priority. A pick tries the tiers from
+//! the highest down. Every 64th pick tries a tier below the highest ready one first.
 
 use super::ready::{Ready, ReadySet};
 use super::{Pick, Policy, Reweighted, Service};
@@ -32,8 +32,8 @@ use core::time::Duration;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Priority {
-    /// Served if no other priority is ready, and at some of the picks that the lower priorities
-    /// share.
+    /// Served if no other priority is ready, and otherwise at some of the picks that the lower
+    /// priorities share.
     Lowest,
     /// Below the default.
     BelowNormal,
@@ -47,7 +47,8 @@ pub enum Priority {
 }
 
 const TIERS: usize = 5;
-/// While a higher tier is ready, one pick in this many goes to a lower tier.
+/// While a higher tier is ready, one pick in `FLOOR` goes to a lower tier, so that no tier starves.
+/// The higher tier loses less than 2 % of its picks by this.
 const FLOOR: usize = 64;
 
 impl Priority {
@@ -60,7 +61,7 @@ impl Priority {
 pub(crate) struct Tier {
     pub(crate) rank: usize,
     pub(crate) set: ReadySet,
-    /// Advises which queue to pick. If the policy panics, the tier goes on without this advice.
+    /// Advises which queue to pick. If the policy panics, `Tier::pick` picks the first ready queue.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }
@@ -82,8 +83,8 @@ impl Tier {
         self.panics.take(|| self.policy.changed(slot, self.ready(table)));
     }
 
-    /// Tells the policy about a new queue. If the policy panics, returns the payload, which the
-    /// caller passes to the handler after releasing its lock.
+    /// Tells the policy about a new queue. If the policy panics, returns the payload. The caller
+    /// holds the registry's lock, and passes the payload to the handler after releasing that lock.
     pub(crate) fn opened(&self, slot: usize) -> Option<thread::Payload> {
         thread::catch(|| self.policy.opened(slot)).err()
     }
@@ -100,7 +101,8 @@ impl Tier {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// Tells the policy that its pick was not served, so that the policy takes its charge back.
+    /// Tells the policy that its pick was not served, so that the policy can take back the charge
+    /// for the pick.
     pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
@@ -155,19 +157,19 @@ impl Tiers {
         self.tiers.iter().filter_map(Once::get)
     }
 
-    /// Returns whether some queue may have a task and the reservations allow its tier one more
-    /// lease.
+    /// Returns whether some tier has a queue that may have a task, and has room for one more lease
+    /// in the reservations (`below/reserve.rs`).
     pub(crate) fn has_some(&self) -> bool {
         self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
 
-    /// Returns whether `has_some` holds without the queue in this slot.
+    /// Returns whether `has_some` would return `true` even without the queue in this slot.
     pub(crate) fn has_other_than(&self, slot: usize) -> bool {
         self.iter().any(|it| it.set.has_other_than(slot) && self.reserves.has_room(it.rank))
     }
 
-    /// Picks the next queue to serve, and takes room for a lease of its tier. The caller releases
-    /// that room.
+    /// Picks the next queue to serve, and takes room in the reservations for a lease of its tier.
+    /// The caller releases that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
         // Relaxed, `used` and `picks`: it does not matter which thread's pick is the 64th.
         if self.used.load(Relaxed) > 1 {

@@ -5,14 +5,13 @@
 //! the long run. A queue's virtual time is within one unit of the exact value. The ε in the bound
 //! of `fair/mod.rs` includes this unit, which is 4 µs of service at weight 2³².
 //!
-//! `now` is the scheduler's virtual time. A queue's virtual time is between 2⁶¹ units behind `now`
-//! and 2⁶² units ahead: 36 and 73 minutes at weight 1. So the bound of `fair/mod.rs` holds for
-//! leases shorter than 73 minutes times the weight; a longer lease is charged as one of that
-//! length.
+//! `now` is the system time, as [`WeightedFair`] defines it. A correction leaves a queue's virtual
+//! time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1, this is 36 and 73
+//! minutes. So the bound of `fair/mod.rs` holds for leases shorter than 73 minutes times the
+//! weight. A longer lease is charged as one of that length.
 //!
-//! The limit behind `now` keeps queues from falling more than half a turn behind. Such a queue
-//! would read as ahead, and starve
-//! (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
+//! The limit behind `now` keeps a queue from falling half a *turn* (2⁶⁴ units) behind. Such a queue
+//! would read as ahead, and starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -22,21 +21,22 @@ use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine, const
 use alloc::boxed::Box;
 use core::fmt;
 
-/// A nanosecond at weight 1 is 2^`UNITS` units of virtual time. A queue of weight 2³² is charged 24
-/// units for 100 µs.
+/// A nanosecond at weight 1 is 2^`UNITS` units of virtual time. So even a queue of the greatest
+/// weight, 2³², is charged 24 units for 100 µs.
 const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before it wraps, so that even short programs test the wrap.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
-/// The farthest that a queue may be ahead of `now`, which is a quarter of a turn: 73 minutes at
-/// weight 1.
+/// The greatest lead of a queue over `now`, in units. It is a quarter of a turn (2⁶⁴ units), or 73
+/// minutes at weight 1.
 const MOST: u64 = 1 << 62;
-/// An age is 2 to this power units long. When an age begins, `bring_up` leaves no queue more than
-/// two ages behind `now`. Before the next age, `now` moves by less than one age. The step into the
-/// next age moves `now` by at most `MOST`, which is four ages. So a queue is less than seven ages
-/// behind. Half a turn is eight ages, so no queue that is behind reads as ahead.
+/// An *age* is 2^`AGE` units of virtual time. When an age begins, `bring_up` leaves no queue more
+/// than two ages behind `now`. Before the next age, `now` moves by less than one age. The step into
+/// the next age moves `now` by at most `MOST`, which is four ages. So a queue is less than seven
+/// ages behind. Half a turn is eight ages, so no queue that is behind reads as ahead.
 const AGE: u32 = 60;
-/// The longest lease that is charged in advance takes 2 to this power nanoseconds, or three days.
-/// The lower half of a note has this many bits for the charge, and 16 bits for the queue's number.
+/// The charge in advance is less than 2^`LONGEST` nanoseconds, or three days, because it has to fit
+/// into a pick's note. The note's lower half has 48 bits for the charge and 16 for the queue's
+/// number.
 const LONGEST: u32 = 48;
 
 /// Shares the time of the executor among the ready queues by weight. This is the default policy. It
@@ -54,9 +54,10 @@ const LONGEST: u32 = 48;
 /// ready starts at the system time or later, so an idle queue saves up no time. The scheduler's
 /// clock measures a task from its beginning to its end, whether the task computes or blocks.
 ///
-/// A pick goes down a tree of minima. It reads at most 48 words, and some of them twice, however
-/// many queues are ready. A pick is lock-free. It begins again only if another thread has changed a
-/// word that the pick has read, or if the pick has corrected a minimum.
+/// A pick goes down a tree of minima. It reads at most 48 words of the tree and 17 of the ready
+/// set, some of them twice, however many queues are ready. A pick is lock-free. It begins again
+/// only if another thread has changed a word that the pick has read, or if the pick has corrected a
+/// minimum.
 ///
 /// # Examples
 ///
@@ -84,12 +85,12 @@ struct Accounts {
 }
 
 struct Past {
-    /// Service below one unit, in units times weight.
+    /// The remainder of past service that is less than one unit, in units times weight.
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
     /// The number of queues that the slot has had. If this number has changed since a pick, the
-    /// slot has another queue, and the charge for that pick is not taken back.
+    /// slot has a later queue, and `served` does not take the pick's charge back.
     number: AtomicU64,
 }
 
@@ -129,8 +130,9 @@ impl WeightedFair {
         self.accounts[slot / GROUP].get_or_make(Accounts::new)
     }
 
-    /// Raises the times and floors that are far behind, because a new age has begun. Otherwise the
-    /// time of a queue that is never ready would read as ahead after half a turn.
+    /// Raises the times that are more than one age behind `now`, and the floors that are more than
+    /// two ages behind. A new age has begun. Without this, the time of a queue that is never ready
+    /// would read as ahead after half a turn.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -161,10 +163,11 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is still in the ready set, a pick can come between these steps. Their order
-        // has two effects. A pick that charges the new time uses the new estimate. A pick that has
-        // read the new number charges the new time. But if the processor reorders the accesses, one
-        // pick may charge the new queue the old estimate, and not take it back.
+        // If the slot is still in the ready set, a pick can come between the next four steps. Their
+        // order has two effects. A pick that charges the new time uses the new estimate. A pick
+        // that has read the new number charges the new time. But if the processor reorders the
+        // accesses, one pick may charge the new queue the old estimate, and never take that charge
+        // back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -281,7 +284,8 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// Returns the virtual time that is ahead of `now` by `lead`, after limiting `lead` to the bounds.
+/// Returns the virtual time that is ahead of `now` by `lead`. Limits `lead` to the bounds that the
+/// file's head states.
 fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
@@ -298,8 +302,9 @@ fn charged_by(pick: Pick) -> (u16, u64) {
     ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
 }
 
-/// Returns the units that a pick is charged in advance. This is at least one unit, so that not all
-/// threads pick the same queue. If no pick is to be charged, `nanos` and the result are zero.
+/// Returns the units that a pick is charged in advance for `nanos` nanoseconds. This is at least
+/// one unit, so that not all threads pick the same queue. The result is zero only if `nanos` is
+/// zero: if `served` has no charge to take back.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }

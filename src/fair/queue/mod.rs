@@ -27,8 +27,8 @@ use report::QueueMetrics;
 ///
 /// Clones are handles to the same queue. Dropping the last handle closes the queue, and resumes it
 /// if it is paused: the accepted tasks still run. A queue is itself an [`Executor`], so it can take
-/// the place of a pool. Another `FairScheduler` can run over a queue; the queues of that scheduler
-/// then share this queue's service.
+/// the place of a pool. Another `FairScheduler` can run over this queue; the queues of that
+/// scheduler then share the thread time that this queue gets.
 ///
 /// # Examples
 ///
@@ -309,12 +309,12 @@ impl Executor for Queue {
         submit(self.scheduler(), self.line(), self.line().capacity(), job)
     }
 
-    /// Accepts a job even if the queue is full, if the caller is a running task of the queue. The
-    /// task leaves its room to the job.
+    /// Accepts a job as `execute` does. A full queue accepts a job only from one of its running
+    /// tasks: the job takes the room that becomes free when the task ends.
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
         let is_inside = current::is_part_of(Some(self.0.id));
-        // The running tasks are pending, too. Without this, no scheduler over a queue with a
-        // capacity of 1 would ever hand on.
+        // The running tasks count towards the capacity. Without this extra room, a ticket that runs
+        // in a queue with a capacity of 1 could not submit its successor.
         let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
         let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
         submit(self.scheduler(), self.line(), capacity, job)

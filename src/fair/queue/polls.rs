@@ -44,7 +44,7 @@ impl Queue {
 pub(crate) struct Polls {
     pub(crate) queue: LineRef,
     pub(crate) id: ExecutorId,
-    /// The queue's term in the line's `Flight`.
+    /// The queue's number among the queues that its line has had (`line/flight.rs`).
     pub(crate) term: u64,
     pub(crate) limited: Limited,
 }
@@ -54,18 +54,19 @@ impl Polls {
         self.queue.line()
     }
 
-    /// Returns whether the slot still has this queue. The caller may have no handle of the queue.
+    /// Returns whether the slot still has this queue. A caller without a handle does not keep the
+    /// queue from being over, and the slot may get another queue.
     fn is_present(&self) -> bool {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }
 
-    /// Takes the caller's job out of the slot again, if it came too late. The caller has pushed a
-    /// job without a lease, and has fenced since (`LOOK`).
+    /// Drops the job that the caller has pushed, if the queue is over and its slot is free. The
+    /// caller has no lease, and has fenced since the push (`LOOK`).
     ///
-    /// The future may have been cancelled before the push. If it was the last task, the queue may
-    /// be over, and `reclaim` may have missed the job. A hold before the push would prevent this.
-    /// But it costs two changes of the life word for each wake, and takes a place from the servers
-    /// of an ordered queue. This look reads the word that `is_over` reads next.
+    /// The job's future may have been the queue's last task, and cancelled before the push. Then
+    /// `reclaim` (`scheduler/ends.rs`) may have missed the job. A hold on the queue before the push
+    /// would prevent this. But each wake would then change the life word twice, and take a place
+    /// from the servers of an ordered queue. This check only reads the life word.
     fn clear_if_over(&self) {
         if !self.is_present() {
             clear(&self.queue.scheduler, self.line());
@@ -96,8 +97,8 @@ impl Polling for Polls {
             add(&line.counters.refused, 1);
             return Err(reason);
         }
-        // The slot may have got another queue since the look above. From here on, the counted
-        // future keeps the slot's queue from being over.
+        // `accept` may have counted the future in a later queue of the slot. If it counted the
+        // future in this queue, the queue cannot be over from here on.
         if !self.is_present() {
             begin_end(line);
             end_lease(scheduler, line);
@@ -135,7 +136,7 @@ impl Polling for Polls {
     fn ended(&self, number: u64) {
         if number != FREE {
             let (scheduler, line) = (&self.queue.scheduler, self.line());
-            // The time is read before the lock, because the clock may be the user's.
+            // Read before `leave` takes its lock: a clock of the user's must not run under a lock.
             let since = scheduler.queues.now_if_timed();
             if line.flight.leave(self.term, |job| put_poll(line, job, since)) {
                 look_after_poll(scheduler, line);

@@ -45,19 +45,19 @@ pub struct QueueMetrics {
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
-    /// Tasks that have returned, and tasks with a handle that have panicked. Tombstones do not
-    /// count.
+    /// Tasks that have returned, and tasks with a handle that have panicked. Jobs that count in
+    /// `tombstones` do not count here.
     pub completed: u64,
     /// Detached tasks that have panicked while they ran, or while they dropped their outputs. If a
     /// task in a group panics, the group gets the panic, and the task counts as completed.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
-    /// Jobs whose task was run or cancelled through its handle before a server reached them.
+    /// Jobs whose task was cancelled, or was run by a thread that waited for it, before a server
+    /// reached the job.
     pub tombstones: u64,
-    /// Tasks that ran on a thread that waited for them, outside of the queue's tasks. If a task
-    /// waits for another task of the same queue, the second runs within the first, and does not
-    /// count.
+    /// Tasks that a thread ran itself while it waited for them. Waits inside a task of the same
+    /// queue do not count.
     pub inlined: u64,
     /// How many times the queue has polled its futures. Each future counts as one task.
     pub poll_count: u64,
@@ -75,7 +75,7 @@ pub struct QueueMetrics {
     /// The longest time for which the queue was ready and no thread served it. Zero if waits are
     /// not measured.
     pub longest_gap: Duration,
-    /// The queue's id, because other queues may have had the same slot.
+    /// The queue's id, by which `Report::since` tells it from other queues that had its slot.
     id: Option<ExecutorId>,
 }
 
@@ -224,7 +224,7 @@ impl Report {
         Report { queues, backlogged }
     }
 
-    /// Returns the queues that were backlogged.
+    /// Returns the metrics of the queues that were *backlogged* (see [`Report`]).
     ///
     /// # Examples
     ///

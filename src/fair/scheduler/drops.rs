@@ -16,7 +16,7 @@ pub(crate) fn end_task(line: &Line) -> Look {
 
 /// Returns the cause for dropping the queue's jobs, if the queue is cancelled or the executor has
 /// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). So the caller
-/// sees the end, or the thread that ends the queue sees the job.
+/// sees the cancellation or the end, or the thread that then drops the queued jobs sees the job.
 #[inline(always)]
 pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause> {
     if line.life.look().is_cancelled() {
@@ -25,10 +25,10 @@ pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause>
     scheduler.below.is_ended().then(|| scheduler.below.cause())
 }
 
-/// Drops the queued tasks. Returns how many of them this call has ended.
+/// Drops the jobs in the queue. Returns how many tasks this call has ended.
 pub(crate) fn discard(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
     let mut dropped = 0;
-    // Only jobs: a fork stays, because its owner waits for it and runs it.
+    // Drops no forks: the owner of a fork waits for it, and runs it.
     while let Some(entry) = line.take_job() {
         dropped += usize::from(drop_job(panics, line, entry.job, by.clone()));
     }
@@ -70,13 +70,15 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
             tell(&line.counters.tombstones, 1);
         }
     }
-    // The job may be the last reference to an executor of the user's, whose destructor may panic.
+    // The job may be the last reference to an executor of the user's. Then its drop runs the
+    // executor's destructor, which may panic.
     panics.take(|| drop(job));
 }
 
-/// Counts off a tombstone, whose task another thread has claimed. If that thread has left the ended
-/// task in the queue's count, takes the task off. Otherwise takes the job off `litter`. A future of
-/// the slot's previous queue, which was woken late, is in no number of this queue.
+/// Counts off a tombstone, a job whose task another thread has claimed. If that thread has left the
+/// ended task in the life word's count, takes the task off that count. Otherwise takes the job off
+/// `litter`. Does nothing for a future of the slot's previous queue, which was woken late: this
+/// queue has not counted that future.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);
@@ -86,8 +88,8 @@ pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     }
 }
 
-/// Drops the queue's futures, because the queue was cancelled or the executor has ended. Returns
-/// how many of them this call has ended.
+/// Cancels the queue's futures, because the queue was cancelled or the executor has ended. Returns
+/// how many futures this call has ended. A future that is being polled ends after its poll.
 pub(crate) fn end_futures(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
     // A future whose first job is queued is in neither `flight` nor `living`. The drop of that job
     // ends the future.

@@ -32,8 +32,9 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. Frees the slot of a queue that is over. Wakes the threads that
-/// wait until the queue is idle. Makes sure that a freed place is used.
+/// Ends the caller's lease or hold. If the queue is then over, frees its slot. If the queue is then
+/// idle, wakes the threads that wait for this. If a place has become free, makes sure that it is
+/// used.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     let look = line.life.end_lease();
@@ -64,8 +65,8 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     }
 }
 
-/// Takes a task off the queue's count, on a thread that does not serve the queue. Leaves a hold to
-/// the caller, who ends it with `end_lease`.
+/// Takes a hold, then takes a task off the queue's count. The calling thread does not serve the
+/// queue. The caller ends the hold with `end_lease`.
 #[cold]
 pub(crate) fn begin_end(line: &Line) {
     // The hold begins before the task leaves the count, so that the queue is not over in between.
@@ -76,16 +77,16 @@ pub(crate) fn begin_end(line: &Line) {
 /// Closes the queue. Returns whether it was open. The caller has a handle.
 pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
     let before = line.life.close();
-    // While there are leases, the last to end tells.
+    // While the queue has leases, the thread that ends the last lease tells the queue's end.
     if !before.is_closed() && before.is_idle() {
         tell_end(scheduler, line);
     }
     !before.is_closed()
 }
 
-/// Cancels the token that reports the queue's end. The queue has been cancelled, or is closed and
-/// has no task left, or its executor has ended. In the first two cases the caller keeps the slot
-/// from getting another queue.
+/// Cancels the token that reports the queue's end, and so calls the token's listeners. The queue
+/// has been cancelled, or is closed and has no task left, or its executor has ended. In the first
+/// two cases the caller keeps the slot from getting another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);
@@ -93,8 +94,8 @@ fn tell_end(scheduler: &Scheduler, line: &Line) {
 }
 
 pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
-    // Relaxed, `is_ended`: this load runs under the token's lock. `tell_end` takes that lock after
-    // the end was noted.
+    // Relaxed, `is_ended`: this load runs under the lock of `line.end`. The thread that notes the
+    // executor's end takes that lock afterwards, to cancel the token.
     let has_ended = || scheduler.below.is_ended() || line.has_ended();
     line.end.token(has_ended, || reason_of(scheduler, line))
 }
@@ -106,14 +107,16 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 /// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
 /// task already may still begin it. The caller has a hold or a handle.
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
-    // This call can end the last task. It takes a hold, because only the end of the last lease or
+    // This call can end the queue's last task. So it takes a hold: the end of the last lease or
     // hold notifies the threads that wait until the queue is idle.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // A thread that submits a poll sees the cancellation, or this thread sees the poll.
+    // A thread that pushes a job to poll a future sees the cancellation, or this thread sees the
+    // job.
     LOOK.fence();
-    // The queued tasks are dropped first. If the running tasks learned of the cancellation first,
-    // they would stop, and their threads would drop queued tasks that the result then misses.
+    // The queued tasks are dropped before `is_cancelled` is set. Otherwise running tasks could see
+    // `is_cancelled` and stop, and their threads would drop queued tasks that this call's result
+    // misses.
     let panics = &scheduler.below.panics;
     let dropped = scheduler.below.as_dropper(|| {
         let dropped = discard(panics, line, line.cause());
@@ -149,7 +152,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds the queue out of the ready set, and
     // looks after the task itself. While the first round takes a queue out of the set, a leaving
-    // ticket may miss other queues of the same group. The second round drops the tasks of those.
+    // ticket may miss other queues of the same group. The second round drops the tasks of these
+    // other queues.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -168,9 +172,10 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes it
-/// so that its tasks run. Returns the token that the caller has to cancel, if there is one. The
-/// token's listeners run user code, which may wait for the scheduler.
+/// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes the
+/// queue so that its tasks run. If this call cancels a queue that has a token, returns the token,
+/// which the caller then cancels. The token's listeners run user code, which may wait for the
+/// scheduler.
 #[must_use]
 pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) -> Option<CancelToken> {
     let mut token = None;
@@ -213,15 +218,15 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     line.life.free();
     // A thread that pushes a tombstone late sees that the slot is free (`Polls::submit`), or this
-    // thread sees the tombstone. Until the slot is on the list, no queue opens in it.
+    // thread sees the tombstone. No queue opens in the slot before it is on the list of free slots.
     LOOK.fence();
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     scheduler.queues.registry.lock().free.push(line.slot);
     drop(link);
 }
 
-/// Drops the jobs in the slot if it is free: tombstones that came too late for `reclaim`. If the
-/// slot has another queue, that queue's servers take the tombstones.
+/// Drops the jobs in the slot if the slot is free. These jobs are tombstones that were pushed too
+/// late for `reclaim`. If the slot has another queue, that queue's servers take the tombstones.
 #[cold]
 pub(crate) fn clear(scheduler: &Scheduler, line: &Line) {
     let registry = scheduler.queues.registry.lock();
@@ -235,8 +240,8 @@ pub(crate) fn clear(scheduler: &Scheduler, line: &Line) {
     drop_tombstones(scheduler, late.into_iter());
 }
 
-/// Drops jobs whose tasks have ended. Their references would keep the scheduler alive. Dropping one
-/// can run a destructor of the user's, and so panic.
+/// Drops jobs whose tasks have ended, because the references in these jobs would keep the scheduler
+/// alive. Dropping a job can run a destructor of the user's, which may panic.
 fn drop_tombstones(scheduler: &Scheduler, tombstones: impl Iterator<Item = QueuedJob>) {
     for entry in tombstones {
         scheduler.below.panics.take(|| drop(entry));
@@ -259,7 +264,8 @@ fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     LOOK.fence();
     cancel_all(scheduler);
-    // A listener may wait for a task that waits for another queue's token. So all are marked first.
+    // A token's listener may wait for a task that waits for another queue's token. So all tokens
+    // are marked as cancelled before the first listener is called.
     let lines = scheduler.queues.table.iter();
     let marked = lines.filter_map(|line| line.end.mark(reason_of(scheduler, line)));
     for marked in marked.collect::<Vec<_>>() {

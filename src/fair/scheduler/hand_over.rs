@@ -1,9 +1,9 @@
 //! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
 //!
 //! `serving` builds on `scheduler`; only through this trait does `scheduler` call `serving`. The
-//! protocol is recursive. A thread that ends a lease may find the queue ready, and asks for a
-//! ticket. If the executor runs the ticket at once, that thread serves the queues. If the executor
-//! drops the ticket, that thread drops the tasks. Either way the thread ends leases again.
+//! calls can recurse. A thread that ends a lease may find the queue ready, and submits a ticket. If
+//! the executor runs the ticket at once, that thread serves the queues. If the executor drops the
+//! ticket, that thread drops the tasks. In both cases the thread ends leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -16,11 +16,11 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// The two outcomes of a ticket. If the executor runs the ticket, the thread serves queues. If the
-/// executor drops the ticket, the queued tasks may be dropped too.
+/// The two outcomes of a ticket. If the executor runs the ticket, the running thread calls `serve`.
+/// If the executor drops the ticket, the dropping thread may call `cancel_all`.
 pub(crate) trait HandOver {
-    /// Serves queues until the quantum is over, then hands on to the next ticket. The caller has a
-    /// ticket, which searches.
+    /// Serves queues until the quantum is over, then submits the ticket's successor. The caller's
+    /// ticket is counted, and counts as searching.
     fn serve(this: &Arc<Self>);
 
     /// Drops the queued tasks of all queues, because no thread will run them any more.
@@ -53,9 +53,9 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` returns `false` while another thread guards a ticket, since that thread
-            // will look after the queued tasks. But if the executor is cancelled, that thread may
-            // be blocked, and wait for these very tasks. So this thread cancels them.
+            // `dropped` returns `false` while there is a guard, since the guarding thread will look
+            // after the queued tasks. But if the executor is cancelled, the guarding thread may be
+            // blocked, and wait for these very tasks. So this thread cancels them.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -76,7 +76,7 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, makes another thread
 /// serve the queues. The calling thread may hold locks that the queued tasks take, or may be in a
-/// destructor. So that thread serves only if no other thread can be started.
+/// destructor. So it serves the queues only if no thread can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -97,13 +97,14 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Starts a thread, which serves the queues unless the executor accepts a ticket by then. If no
-/// thread can be started, the calling thread does the same. The caller has seen a queue in the
-/// ready set.
+/// Starts a thread that calls `come`, and so serves the queues unless the executor now accepts a
+/// ticket. If no thread can be started, the calling thread calls `come`. The caller has seen a
+/// queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // A started thread that has not begun takes this lock later, and then sees the queue. So no
-    // second thread is needed.
+    // If `is_one_coming` is set already, a started thread has not begun to run. That thread takes
+    // this lock later, and then sees the queue that the caller has seen. So no second thread is
+    // needed.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -126,10 +127,10 @@ fn come(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. Tries a second time if the executor panics, because it could
+/// Submits a ticket if one is wanted. If the executor panics, tries a second time, because it could
 /// be long until another thread looks for work. If the executor refuses the ticket, the caller must
-/// look for work itself. A thread that has queued a task may have submitted no ticket, because it
-/// saw that this one was coming.
+/// look for work itself. Another thread may have queued a task and relied on the refused ticket,
+/// which was counted until the refusal.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;
@@ -167,7 +168,8 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns whether
-/// the successor is under way, so that the caller's turn is over.
+/// the caller's turn is over. Returns `false`, so that the caller goes on to serve, if the executor
+/// has refused the successor or has run it within the submission.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();
@@ -190,7 +192,8 @@ pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     }
 }
 
-/// The serving thread's ticket steps aside while the thread blocks.
+/// The ticket of a serving thread is not counted while the thread blocks, so that the scheduler can
+/// submit another ticket.
 impl current::Ticket for Arc<Scheduler> {
     fn step_aside(&self) {
         self.tickets.step_aside();

@@ -7,7 +7,7 @@ use crate::fair::line::Line;
 use crate::sync::Arc;
 
 /// Calls `push`, which puts work into a queue, and then fences (`LOOK`). A server that stops sees
-/// the work when it looks again, or the caller sees that the server has stopped.
+/// the work when the server looks again, or the caller sees that the server has stopped.
 #[inline(always)]
 pub(crate) fn put(push: impl FnOnce()) {
     push();
@@ -24,8 +24,8 @@ pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
             ensure_ticket(scheduler);
         }
     } else if scheduler.below.is_ended() {
-        // Relaxed, `is_ended`: the caller has fenced. An ended executor has no ticket, so no other
-        // thread drops the tasks of the queue.
+        // Relaxed, `is_ended`: the caller has fenced. An ended executor runs and drops no further
+        // ticket, so this thread drops the queued tasks.
         HandOver::cancel_all(scheduler);
     }
 }
@@ -42,9 +42,9 @@ pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     place_is_free(scheduler, line);
 }
 
-/// Makes sure that a queue is served, because it may run one more task. Also wakes its joiners, the
-/// threads that wait for this. The caller has made the change that allows the task, and has fenced
-/// since.
+/// Makes sure that a queue is served, because it may run one more task. Also wakes the queue's
+/// joiners (`line/joiners.rs`). The caller has made the change that allows one more task, and has
+/// fenced since.
 pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();

@@ -37,7 +37,8 @@ pub(crate) struct Scheduler {
     pub(crate) quantum: u64,
     pub(crate) tasks_per_lease: usize,
     pub(crate) context: Option<Flow>,
-    /// Whether a thread was started because the executor was full, and has not begun to serve yet.
+    /// Whether `serve_elsewhere` (`hand_over.rs`) has started a thread that has not begun to run
+    /// yet.
     pub(crate) is_one_coming: Mutex<bool>,
 }
 

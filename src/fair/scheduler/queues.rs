@@ -53,8 +53,8 @@ impl Queues {
         true
     }
 
-    /// Takes a queue that has no place for a lease out of the ready set. Adds the queue again if
-    /// the queue is ready by then.
+    /// Takes a queue that has no place for a lease out of the ready set. Then adds the queue again
+    /// if it has become ready meanwhile.
     pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.show(line);
@@ -79,16 +79,16 @@ impl Queues {
         LOOK.fence();
     }
 
-    /// Tells the policy about service outside of a ticket's lease. A frame whose thread is about to
-    /// sleep also calls this, for its service so far.
+    /// Tells the policy about service that a thread has given outside of a ticket's lease. A thread
+    /// in a lease that is about to sleep also calls this, for the lease's service so far.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
     /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
-    /// steps the higher of the weights is in force. So the charge for a pick or a lease in between
-    /// is wrong by at most that charge at the new weight. With the lower weight in force, the error
-    /// could be larger by the ratio of the two weights.
+    /// steps the higher of the two weights is in force. So a pick or a lease between the steps gets
+    /// a charge that is wrong by at most the charge at the new weight. With the lower weight in
+    /// force, the error could be larger by the ratio of the two weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

@@ -1,6 +1,6 @@
-//! Waits until no task is pending. `end_lease` notifies the waiting threads. No ticket serves a
-//! paused queue. So the threads that wait for it take out the jobs of its ended tasks
-//! (`line/sweeps.rs`). `sweep_is_due` notifies these threads.
+//! Waits until a queue has no pending task. `end_lease` notifies the waiting threads. No ticket
+//! serves a paused queue. So the threads that wait until a paused queue is idle take out the jobs
+//! of its ended tasks (`line/sweeps.rs`). `sweep_is_due` notifies these threads.
 
 use super::Scheduler;
 use super::drops::sweep_job;
@@ -34,8 +34,9 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 /// Wakes the threads that wait until a paused queue is idle, so that they sweep out the jobs of
 /// ended tasks. The caller has paused the queue, or has left such a job in it.
 pub(crate) fn sweep_is_due(line: &Line) {
-    // One thread pauses the queue, one leaves a job, and one begins to wait. Of any two of them, at
-    // least one sees the other.
+    // One thread pauses the queue, a second leaves the job of an ended task in it, and a third
+    // begins to wait. Each fences (`LOOK`), so of any two of these threads at least one sees the
+    // change of the other.
     LOOK.fence();
     if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
@@ -45,7 +46,7 @@ pub(crate) fn sweep_is_due(line: &Line) {
 }
 
 /// Blocks until no task of a queue is pending and the handles of the last tasks report their ends.
-/// Returns whether there was anything to wait for, or an error at the deadline.
+/// Returns `true` after a wait, `false` if the queue was idle already, or an error at the deadline.
 pub(crate) fn wait_until_quiet(
     scheduler: &Arc<Scheduler>,
     line: &Line,

@@ -1,6 +1,6 @@
-//! Accepts tasks for a queue. If there is no ticket, the submitter first submits one; if the
-//! executor refuses that ticket, the queue refuses the task. Then the submitter counts the task in
-//! the life word, and pushes the job.
+//! Accepts tasks for a queue. If there is no ticket, the submitter first submits a ticket. If the
+//! executor refuses that ticket, the queue refuses the task. Otherwise the submitter counts the
+//! task in the life word, and pushes the job.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;
@@ -74,8 +74,8 @@ pub(crate) fn push_poll(scheduler: &Arc<Scheduler>, line: &Line, job: Job) {
     look_after_poll(scheduler, line);
 }
 
-/// Puts a job into the queue as `push_poll` does, but runs no code of the user's. The caller calls
-/// `look_after_poll` next.
+/// Puts a job that polls a future into the queue. Unlike `push_poll`, runs no code of the user's.
+/// The caller calls `look_after_poll` next.
 pub(crate) fn put_poll(line: &Line, job: Job, since: u64) {
     put(|| line.jobs.push(QueuedJob { job, since }));
 }

@@ -1,5 +1,6 @@
-//! Records which tickets this thread is submitting. An executor may run or drop a ticket within the
-//! call that submits the ticket. The records show whether a ticket is within such a call.
+//! Records which tickets a thread is submitting. An executor may run or drop a ticket within the
+//! call that submits the ticket. From the records, the scheduler's code learns whether it runs
+//! within such a call.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;
@@ -68,17 +69,17 @@ pub(crate) fn is_submitting(below: &Below) -> bool {
     false
 }
 
-/// Runs `f` without the records of submissions further up the stack. With these records, the tasks
-/// that `f` spawns could be refused (`WouldDeadlock`).
+/// Runs `f` while the records of submissions further up the stack are hidden. Otherwise tasks that
+/// `f` spawns could be refused (`WouldDeadlock`).
 pub(crate) fn beside_submissions(f: impl FnOnce()) {
     let outer = SUBMITTING.try_with(|it| it.replace(ptr::null()));
     f();
     let _ = outer.map(|outer| SUBMITTING.try_with(|it| it.set(outer)));
 }
 
-/// Calls `submit`, which submits a ticket that must not run within the call. Returns the result,
-/// and whether the executor has run the ticket all the same. Such a ticket has [left its
-/// work](leave_to_submitter) to the caller.
+/// Calls `submit`, which submits a ticket that must not serve queues within the call. Returns the
+/// result, and whether the executor has run the ticket within the call nevertheless. Such a ticket
+/// has [left its work](leave_to_submitter) to the caller.
 pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool) {
     let outer = HANDING.try_with(|it| it.replace(Handing::Submits(below)));
     let submitted = submit();

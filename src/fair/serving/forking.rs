@@ -11,8 +11,8 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns its shard, the list in which it lies. This thread will wait for the
-/// fork. `latch` is the innermost latch at which a further thread may wait for this one.
+/// Offers a fork, and returns the index of the shard that holds it. Wakes the threads that sleep at
+/// `latch` and at the latches outer to it, because they may run the fork. `latch` may be null.
 ///
 /// # Safety
 ///
@@ -31,14 +31,14 @@ pub(crate) unsafe fn offer(
     if scheduler.queues.is_shown(line) && scheduler.queues.tiers.reserves.has_room(line.tier()) {
         send_another(scheduler);
     }
-    // SAFETY: I7 — the latch is further up this stack, or on the stack of a thread that waits for
-    // this thread.
+    // SAFETY: I7 — `latch` is null, or the latch is further up this stack, or on the stack of a
+    // thread that waits for this thread.
     unsafe { latch.as_ref() }.into_iter().for_each(Latch::stir);
     shard
 }
 
-/// Waits at a latch of the caller's. Runs the forks that descend from the latch (`line/fork.rs`),
-/// and sleeps while there is no such fork.
+/// Waits until the forks of `latch`, which the caller owns, have ended. Meanwhile runs forks that
+/// descend from the latch (`line/fork.rs`), and sleeps while no such fork is offered.
 #[cold]
 pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &Latch) {
     let Some(forks) = line.forks.get() else { return };
@@ -60,8 +60,8 @@ pub(crate) fn wait_at(queues: &Queues, line: &Line, serving: &Serving, latch: &L
     }
 }
 
-/// The context of a closure on a stack. The context may be dropped during a panic, so a panic of
-/// the context's destructor is caught.
+/// The captured context of a closure that lies on a stack. The drop catches a panic of the
+/// context's destructor, because during an unwinding panic a second one would end the process.
 pub(crate) struct HalfContext(Option<Captured>);
 
 impl HalfContext {

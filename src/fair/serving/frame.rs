@@ -30,10 +30,11 @@ pub(crate) struct Serving {
     /// the frame; later it is a pick without a note.
     pick: Cell<Pick>,
     /// How many *strangers* were on this thread's stack when the frame began. A stranger is a job
-    /// that is unrelated to the task below it on the stack.
+    /// for which no frame further up the stack waits (`task/current.rs`).
     strangers: usize,
     pub(crate) owner: Owner,
-    /// A handle of the queue, once the task has asked for one. `None` if no handle was left.
+    /// Empty until a task asks for its queue. Then a handle of the queue, or `None` if no handle
+    /// was left.
     pub(crate) queue: OnceCell<Option<Queue>>,
 }
 
@@ -58,7 +59,7 @@ impl Serving {
     }
 
     /// Returns the slot of the queue whose task this thread runs, if the queue is one of `queues`.
-    /// Returns `None` while this thread runs a stranger within the frame.
+    /// Returns `None` while this thread runs a stranger within its innermost frame.
     pub(crate) fn slot_in(queues: &Queues) -> Option<usize> {
         let is_its = |it: &&Self| ptr::eq(it.queues, queues) && !it.has_stranger();
         Serving::innermost().filter(is_its).map(|it| it.slot)
@@ -74,7 +75,7 @@ impl Serving {
         Serving::innermost().map(|it| &it.owner)
     }
 
-    /// Returns the innermost frame of this thread, if that frame is of this queue.
+    /// Returns the innermost frame of this thread, if the frame serves the queue of `line`.
     #[inline]
     pub(crate) fn of<'a>(line: &Line) -> Option<&'a Self> {
         Serving::innermost().filter(|it| it.home == line.id())
@@ -152,7 +153,8 @@ pub(crate) fn charging(
         queue: OnceCell::new(),
     };
     let outer = SERVING.try_with(|it| it.replace(&raw const this)).unwrap_or(ptr::null());
-    // A `Finally`, because a destructor or a waker in `f` may panic.
+    // A `Finally`: if a destructor or a waker in `f` panics, `SERVING` must not keep a pointer to
+    // this frame.
     let back = Finally(|| _ = SERVING.try_with(|it| it.set(outer)));
     let end = f();
     drop(back);

@@ -1,4 +1,5 @@
-//! The lane of a lease, in which futures that have woken themselves wait for their next poll.
+//! The lane of a lease. A future *yields* if it wakes itself during its poll. A lane holds futures
+//! that have yielded, until their next poll.
 //!
 //! The lease takes turns between its lane and the injector, so that neither starves. While the
 //! lease runs a job, other servers can steal the futures in its lane.
@@ -74,7 +75,8 @@ impl<'a> Lane<'a> {
         Some(task)
     }
 
-    /// Takes a fork or the oldest job of the injector, or else any future that has yielded.
+    /// Takes a fork or the oldest job of the injector, or else a future from one of the queue's
+    /// lanes, this one first.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<QueuedJob> {
         let line = self.line;

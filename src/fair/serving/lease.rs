@@ -21,17 +21,20 @@ use core::cell::Cell;
 use core::mem;
 use core::time::Duration;
 
-/// A lease takes its ended tasks off the queue's count after this many tasks, or
-/// `TOLD_AFTER_NANOS`. An update for each task would move the life word's cache line back and forth
-/// between spawning and serving threads.
+/// After this many ended tasks, a lease takes them off the queue's count. An update for each task
+/// would move the life word's cache line back and forth between spawning and serving threads.
 const TOLD_AFTER: u64 = 64;
+/// After this many nanoseconds, a lease updates the queue's counters even if fewer tasks have
+/// ended. So metrics are late by at most this time and one task.
 const TOLD_AFTER_NANOS: u64 = 10_000;
-/// With less capacity than this, a queue's count is updated after each task, because a thread may
-/// wait for room.
+/// If a queue's capacity is below this, a lease takes each ended task off the count at once.
+/// Otherwise up to `TOLD_AFTER` ended tasks of each lease would fill much of the queue's room.
 const ROOMY: u64 = 1024;
-/// A lease reads the clock after each task, and after this many jobs that did not run.
+/// A lease reads the clock after each task, but only once in this many jobs that did not run, such
+/// as tombstones. So a lease that finds only tombstones ends, too, when its quantum is over.
 const SWEEP: u64 = 32;
-/// A clock that goes back by more than this many nanoseconds was reset.
+/// If the clock goes back by more than this many nanoseconds (1 ms), it was reset. A smaller step
+/// back is ignored: the clocks of two processors may differ by some nanoseconds.
 const ANEW: u64 = 1_000_000;
 
 pub(crate) struct Lease<'a> {
@@ -142,8 +145,9 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // The room is released before the fence in `end_lease`. So after a push, the submitter sees the
-    // free room, or this ticket's next look sees the task.
+    // The lease's room among the lower queues (`below/reserve.rs`) is released before the fence in
+    // `end_lease`. So a submitter sees the free room after its push, or this ticket's next look
+    // sees the pushed task.
     queues.tiers.reserves.release(tier.rank);
     end_lease(scheduler, line);
     progress.now
@@ -166,7 +170,7 @@ fn run_tasks(
         run_entry(scheduler, line, entry, progress, Some(&mut lane));
         loop {
             let time = progress.now - progress.start;
-            // With a quantum of zero, tombstones do not end the lease.
+            // With a quantum of zero, the lease ends after its first task, not after a tombstone.
             let is_spent =
                 time >= scheduler.quantum && (scheduler.quantum > 0 || progress.tasks > 0);
             let is_over = progress.tasks >= most || is_spent || line.is_halted();
@@ -205,7 +209,7 @@ pub(crate) fn run_up_to(
         if look.is_paused() || look.leases() > line.limit() {
             return None;
         }
-        // Jobs and no forks: this thread may hold locks that a fork takes.
+        // Takes jobs, but no forks: a fork may take a lock that this waiting thread holds.
         let Some(entry) = line.take_job() else { break };
         let is_it = entry.job.task().is_some_and(|it| it.is(task));
         run_entry(scheduler, line, entry, progress, None);
@@ -251,8 +255,8 @@ fn run_job(
         drop_job(panics, line, job, line.cause());
         false
     } else if job.task().is_some_and(|it| it.wants_care() && it.is_expired()) {
-        // If this call ends the task, the task counts as run: its destructor takes time of the
-        // lease. The destructor of a task that was cancelled earlier has run already.
+        // If `drop_job` drops the closure, the task counts as run: the closure's destructor takes
+        // time of the lease. If the task was cancelled earlier, its closure was dropped then.
         drop_job(panics, line, job, Cause::Expired)
     } else if job.task().is_some_and(AnyTask::is_counted) {
         let lane = lane.filter(|it| job.task().is_some_and(|task| it.is_for(task)));
@@ -278,8 +282,8 @@ fn run_job(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Polls a future from the lease's lane, without making a job of it. The words of a job would be
-/// stored and at once loaded; `Line::take` says what that costs.
+/// Polls a future from the lease's lane, without making a job of the future. The words of such a
+/// job would be stored, and loaded at once, which is slow (`Line::take`).
 #[inline(always)]
 fn run_yielded(
     scheduler: &Scheduler,
@@ -341,7 +345,7 @@ fn run_counted(
             panics.handle(payload);
             true
         }
-        // A destructor or a waker has panicked.
+        // A destructor or a waker has panicked, but not the task itself.
         (Err(payload), _) => {
             panics.handle(payload);
             true
@@ -354,7 +358,7 @@ fn run_counted(
     has_run
 }
 
-/// Notes how long the queue was not served, now that a lease begins.
+/// Notes how long the queue was ready and not served before a lease that begins at `now`.
 fn note_gap(queues: &Queues, line: &Line, now: u64) {
     if queues.is_timed {
         let since = line.counters.waits_since.swap(0, Relaxed);

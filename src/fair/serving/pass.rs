@@ -16,8 +16,9 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The most tombstones that a queue with a capacity leaves uncounted. Beyond them, an ended task
-/// takes up room until its job is taken.
+/// The most tombstones that take up no room in a queue with a capacity. While there are this many,
+/// each further task that ends takes up room until a thread takes its job. So the number of queued
+/// jobs is bounded.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);
@@ -115,8 +116,8 @@ impl Gate for Pass {
     }
 
     fn is_littered(&self) -> bool {
-        // A server may take a tombstone off before `ends` has added it. Then the number wraps, and
-        // is above half of its range.
+        // A server may subtract a tombstone from `litter` before `ends` has added it. Then the
+        // number wraps, and is above half of its range.
         (MOST_LITTER..usize::MAX / 2).contains(&self.0.line().litter.load(Relaxed))
     }
 

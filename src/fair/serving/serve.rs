@@ -35,8 +35,8 @@ impl HandOver for Scheduler {
                 this.tickets.search_again();
                 continue;
             }
-            // The executor may run its other jobs here. This ticket does not count as searching
-            // meanwhile, so a thread that makes work visible submits another ticket.
+            // `yield_now` may run other jobs of the executor. Meanwhile this ticket does not count
+            // as searching, so a thread that makes work visible submits another ticket.
             this.below.panics.take(|| this.below.executor.yield_now());
             if this.tickets.retire(this.refresh_most_tickets()) {
                 return;
@@ -44,7 +44,7 @@ impl HandOver for Scheduler {
             if hand_on(this) {
                 return;
             }
-            // So no queue is charged for the executor's other jobs.
+            // The clock is read again, so that no queue is charged for the executor's other jobs.
             now = this.queues.clock.nanos();
             began = now;
         }
@@ -55,7 +55,8 @@ impl HandOver for Scheduler {
     }
 }
 
-/// Submits another ticket, if one more is allowed and there is work beside this lease.
+/// Submits another ticket, if one more is allowed, and the lease's queue or another queue has work
+/// for it.
 #[inline]
 fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
     let queues = &scheduler.queues;
@@ -68,7 +69,7 @@ fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
 }
 
 /// Picks the next queue, begins a lease on it, and takes the lease's first job. Returns `None` if
-/// no queue has a task that the reservations allow.
+/// there is no ready queue whose tasks the reservations (`below/reserve.rs`) allow to run now.
 #[inline]
 fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
     let queues = &scheduler.queues;

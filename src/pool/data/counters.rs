@@ -43,7 +43,7 @@ impl Counters {
         add(&self.0.parks, 1);
     }
 
-    /// Counts that the worker woke up and found nothing.
+    /// Counts that the worker woke up, found no job, and went to sleep again.
     pub(crate) fn was_noop(&self) {
         add(&self.0.noops, 1);
     }
@@ -69,17 +69,18 @@ impl Counters {
 pub struct WorkerMetrics {
     /// The worker's index. `None` stands for all workers that have gone.
     pub index: Option<usize>,
-    /// Jobs in the worker's deque, and futures that have woken themselves on it.
+    /// How many jobs are in the worker's deque, together with the futures that have woken
+    /// themselves while this worker polled them.
     pub local_queue_depth: usize,
     /// How many jobs the worker has run.
     pub tasks_run: u64,
     /// How often the worker went to sleep.
     pub park_count: u64,
-    /// How often the worker woke up and found nothing.
+    /// How often the worker woke up, found no job, and went to sleep again.
     pub noop_count: u64,
     /// How many jobs the worker has stolen.
     pub steal_count: u64,
-    /// How often the worker has stolen, whether one job or a batch.
+    /// How often the worker has stolen. A batch counts once.
     pub steal_operations: u64,
     /// How long the worker was awake, up to the last time that it went to sleep.
     pub total_busy_duration: Duration,

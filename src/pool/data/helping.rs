@@ -1,9 +1,9 @@
 //! The jobs that a worker may run while it waits.
 //!
 //! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
-//! waits. The worker that runs it is the *server*. While a service runs, the items that it spawns
-//! go to the end of the server's deque, and no other items do. So these items lie at or above the
-//! index that was the deque's end when the service began.
+//! waits. The worker that runs it is the *server*. During a service, the server's deque gets only
+//! items that the service spawns. So these items lie at or above the index that the deque's next
+//! item had when the service began.
 //!
 //! A worker that waits is a *helper*. It may take these items while the service is open:
 //!
@@ -19,17 +19,18 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! A helper takes no *stranger*, that is, no job for which the awaited half or scope does not wait.
+//! A helper takes no *stranger*: a job that need not have run for the awaited half or scope to end.
 //! A job of a scope that encloses the service is a stranger, unless the helper waits for that very
-//! scope. The job's first word tells in how many services its scope began, and so whether the scope
-//! encloses the service.
+//! scope. The job's first word has the number of services around its scope. From this number the
+//! helper sees whether the scope encloses the service (`Job::are_within`).
 //!
-//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010): a worker helps its thief, and also
-//! the thief for which its thief waits. Each service names two waits. `wait` is the wait that the
-//! service ends: the wait for its half or scope. That half or scope was made in an outer service,
-//! and `within` is the wait that the outer service ends. The inner service is *within* that wait. A
-//! helper follows these names from its own wait. So it finds all jobs that were stolen from its
-//! thief, and from that thief's thieves, even before any of these thieves waits.
+//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010). A worker helps the thief of its
+//! half or job, and also the thief for which that thief waits. Each service has two wait ids.
+//! `wait` is the wait that the service ends: the wait for its half or scope. That half or scope was
+//! made in an outer service, and `within` is the wait that the outer service ends. The inner
+//! service is *within* that wait. A helper follows these ids from its own wait. So it finds all
+//! jobs that were stolen from its thief, and from that thief's thieves, even before any of these
+//! thieves waits.
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]
@@ -55,9 +56,9 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low half is the low half of the index in the deque at which the service began. The high
-    /// half is a number in which the service differs from the worker's next services. The word is
-    /// zero if no service is open.
+    /// The low 32 bits are those of the deque's index at which the service began. The high 32 bits
+    /// are a number that differs from that of the worker's next services. The word is zero if no
+    /// service is open.
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
@@ -85,12 +86,12 @@ pub(crate) trait Server<T> {
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
-/// The memory of a search, which a worker reuses in its next wait.
+/// The buffers of a search by `steal_from_servers`, which a worker keeps for its next wait.
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// Waits, each with the index in `all` of the service that ends it. The services within these
-    /// waits are still to be visited.
+    /// Waits whose inner services are still to be visited. With each wait is the index in `all` of
+    /// the service that ends it; `None` for the wait at which the search began.
     next: Vec<(WaitId, Option<usize>)>,
 }
 
@@ -181,13 +182,13 @@ impl OpenService {
 
 struct View {
     seat: usize,
-    /// How many other services of the same worker are around the service.
+    /// How many open services of the same worker enclose this service.
     depth: usize,
     word: u64,
     wait: WaitId,
     within: WaitId,
     is_seen: bool,
-    /// The view from which the search came to this view.
+    /// The index in `Views::all` of the view from which the search reached this one.
     parent: Option<usize>,
 }
 
@@ -202,8 +203,8 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the worker's deque. It does so if this service was open when the
-    /// item was pushed, `is_such` accepts the item, and `is_so()` holds. Otherwise asks the worker
+    /// Takes the oldest item of the server's deque. It does so if this service was open when the
+    /// item was pushed, `is_such` accepts the item, and `is_so()` holds. Otherwise asks the server
     /// to offer its held halves. With `raids`, also takes the oldest held half.
     fn take<T, S: Server<T>>(
         &self,
@@ -217,12 +218,12 @@ impl View {
         let stolen = server.stealer().steal_some(|index, words| {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
-        // Held halves come from the server's innermost service. All other open services of the
-        // server are around that service, so the halves come from this service, too.
+        // The server's held halves were made in its innermost service. All other open services of
+        // the server are around that service, so the halves come from this service, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
-    /// Returns whether the service was open when the item at which the caller looks was pushed.
+    /// Returns whether the service of this view is still open (step c of the picture above).
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
         // Relaxed: the caller's earlier reads acquire (SERVED).
@@ -250,8 +251,8 @@ impl Services {
         index
     }
 
-    /// Takes the item at `index` back. Returns `Some(false)` if it was stolen, and `None` if the
-    /// newest item is another.
+    /// Takes the item at `index` back. Returns `Some(true)` if the owner got it, `Some(false)` if
+    /// it was stolen, and `None` if the newest item is another.
     pub fn take_back<T>(deque: &Worker<T>, index: Index) -> Option<bool> {
         deque.take_back(index)
     }

@@ -8,9 +8,9 @@
 //! A worker that finds no job sleeps in `searchers`. If enough other workers run, it is *spare*: it
 //! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
 //! becomes spare first leaves the count `running`, and then asks again whether enough others run. A
-//! worker that gives its place away also leaves the count first, and then starts a thread or
-//! notifies a spare worker. Both write the same word. So if two workers do this at once, at least
-//! one of them sees the other, and no place stays empty.
+//! worker that gives its place away also leaves `running` first, and then starts a thread or
+//! notifies a spare worker. So if two workers do this at once, the one that leaves `running` later
+//! sees that the other has left. Thus no place stays empty.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -21,18 +21,19 @@ use crate::sync::{AtomicU64, AtomicUsize, Relaxed};
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
-/// One active worker.
+/// One active worker, in `Counts::activity`. The low 32 bits count the active workers.
 const ACTIVE: u64 = 1;
-/// One change to active.
+/// One change of a worker to active, in the high 32 bits of `Counts::activity`. So two reads of the
+/// word differ if a worker became active in between.
 const AGAIN: u64 = 1 << 32;
 
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Notified of jobs. While a worker is about to prepare here, is prepared, or sleeps, it
-    /// *dozes*.
+    /// Workers that look for jobs, or sleep until there are some. Notified of jobs. From before a
+    /// worker prepares here until it has woken up, it *dozes*.
     pub(crate) searchers: Searchers,
-    /// Spare workers sleep here. Notified if one worker less runs, but not of jobs.
+    /// Spare workers sleep here. Notified when one worker less runs, but not of jobs.
     pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
     counts: CachePadded<Counts>,
@@ -61,8 +62,8 @@ pub enum Waited<J> {
     Over,
     /// There is a job that the worker can run meanwhile.
     Helps(J),
-    /// The thread must give its place away, or there is a job that `take` does not return. The
-    /// caller starts or notifies another thread.
+    /// The worker must give its place away, or there is a job that may not run in this wait. The
+    /// caller of `Idle::wait` starts or notifies another thread.
     Aside,
 }
 
@@ -100,8 +101,9 @@ impl Idle {
     /// Notifies a spare worker that one worker less runs, and a dozing worker of jobs that are
     /// perhaps left.
     pub fn notify_of_place(&self) {
-        // `spares.notify_one` would wake no spare worker while another spare worker searches. That
-        // worker might have counted the running workers too early, and would sleep again.
+        // `spares.notify_one` would wake no spare worker while another spare worker searches. The
+        // searching worker might have counted the running workers before this change, and would
+        // sleep again.
         self.spares.notify_many(1);
         self.notify_one();
     }
@@ -125,9 +127,10 @@ impl Idle {
         }
     }
 
-    /// Lets the worker sleep, unless it is needed. The worker is not active meanwhile (I4), and is
-    /// active afterwards, even if this panics. A worker that sleeps with a timeout counts in
-    /// `may_go`, any other in `stay`. Also returns whether the worker was notified or is needed.
+    /// Sleeps in `park` until the worker is notified, or for at most `timeout`. If `is_needed`
+    /// returns `true`, does not sleep. The worker is not active meanwhile (I4), and is active
+    /// afterwards, even if this panics. A worker that sleeps with a timeout counts in `may_go`, any
+    /// other in `stay`. The returned `bool` says whether the worker was notified or is needed.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -169,11 +172,11 @@ impl Idle {
         self.counts.running.fetch_add(1, Relaxed);
     }
 
-    /// Sleeps until `is_over` returns `true`, `take` returns a job, or either `bool` of `work` is
-    /// `true`. The first says that there is work, even if `take` returns none of it. The second
-    /// says that the thread must give its place away in any case. Each sleep lasts at most
-    /// `timeout`. `is_over` is told whether the thread has slept. `counts` says whether the worker
-    /// is in the count `running`. If so, it leaves that count while it waits.
+    /// Sleeps until `is_over` returns `true`, `take` returns a job, or `work` returns `true` in
+    /// either `bool`. The first `bool` says that there are jobs, even if `take` returns none of
+    /// them. The second says that the worker must give its place away in any case. Each sleep lasts
+    /// at most `timeout`. `is_over` gets whether the worker has slept. `counts` says whether the
+    /// worker is in the count `running`; if so, it leaves that count while it waits.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -199,8 +202,8 @@ impl Idle {
             Finally(|| self.step_back()) // the barrier below may panic
         });
         let (waited, search) = loop {
-            // A first look before `enter`, which can cost a system call. Often this look already
-            // finds something.
+            // The first look comes before `enter`, which can cost a system call. Often this look
+            // already ends the wait.
             if let Some(waited) = look(has_slept) {
                 drop(back);
                 break (waited, search);
@@ -232,9 +235,10 @@ impl Idle {
     }
 }
 
-/// One worker that dozes.
+/// One dozing worker, in the word of `Dozers`.
 const ONE: usize = 2;
-/// All threads have executed a barrier since the last moment at which no worker dozed.
+/// Set once all threads have executed a barrier since the last moment at which no worker dozed.
+/// Until this bit is cleared, workers that begin to doze need no barrier.
 const BARRED: usize = 1;
 
 /// How many workers *doze*: each is about to prepare in `searchers`, is prepared, or sleeps.
@@ -274,9 +278,9 @@ impl Dozers {
         self.word.load(Relaxed) != 0
     }
 
-    /// If notifiers do not fence, makes all threads execute a barrier, and returns `true`.
-    /// Afterwards each notifier sees the caller's earlier writes, or the caller sees the notifier's
-    /// change. If notifiers fence, the caller's own next fence has that effect.
+    /// Makes all threads execute a barrier, and returns `true`, if notifiers do not fence on this
+    /// system. Afterwards each notifier sees the caller's earlier writes, or the caller sees the
+    /// notifier's change. If notifiers fence, the caller's own next fence has that effect.
     pub(crate) fn bar(&self) -> bool {
         let is_asymmetric = self.barrier.is_asymmetric();
         if is_asymmetric {
@@ -290,8 +294,8 @@ impl Dozers {
     pub(crate) fn enter(&self) -> Doze<'_> {
         // Relaxed: the barrier orders the count, or else the fence of LOOK_AGAIN does.
         let before = self.word.fetch_add(ONE, Relaxed);
-        // Made before the barrier. If the barrier panics, dropping `doze` takes this thread off the
-        // count.
+        // `doze` is made before the barrier. If the barrier panics, dropping `doze` takes this
+        // thread off the count.
         let doze = Doze(self);
         if before & BARRED == 0 && self.bar() {
             self.word.fetch_or(BARRED, Relaxed); // Relaxed: ordered by the barrier and LOOK_AGAIN

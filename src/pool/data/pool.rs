@@ -13,7 +13,8 @@ use crate::task::{End, ExecutorId, Job, Living, current};
 use alloc::vec::Vec;
 use crossbeam_utils::CachePadded;
 
-// The bits of `attention`, which the head of `pool` explains. The count from `PINNED` on is a hint.
+// The bits of `attention`, which the head of `pool/mod.rs` explains. The count of pinned jobs, from
+// `PINNED` on, is a hint.
 pub(crate) const MISSING: usize = 1;
 pub(crate) const CLOSED: usize = 1 << 1;
 pub(crate) const DISCARD: usize = 1 << 2;
@@ -23,9 +24,10 @@ pub(crate) const MISSED: usize = 1 << 5;
 pub(crate) const PINNED: usize = 1 << 6;
 
 // The bits of `present`. The count of threads begins at `PRESENT`.
-/// The pool is closing: the last thread to go has to tell the pool's end.
+/// The pool is closing: the last thread to go has to call `tell_end` (`handle/shutdown.rs`).
 pub(crate) const ENDING: usize = 1;
-/// The pool's end was told, and its token is cancelled, or is about to be.
+/// `tell_end` has dropped the futures and the remaining jobs. The token of the pool's end is
+/// cancelled, or is about to be.
 pub(crate) const ENDED: usize = 1 << 1;
 pub(crate) const PRESENT: usize = 1 << 2;
 
@@ -40,11 +42,12 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// How many threads the end of the pool waits for, and two bits. GONE orders each subtraction;
-    /// the other changes are `Relaxed`.
+    /// How many threads the end of the pool waits for, and the bits `ENDING` and `ENDED`. GONE
+    /// orders each subtraction; the other changes are `Relaxed`.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
-    /// The token of the pool's end, cancelled when all threads have gone for good.
+    /// The token of the pool's end. The last thread of a closing pool cancels it before that thread
+    /// goes.
     pub(crate) end: End,
     pub(crate) settings: Settings,
     pub(crate) panicked: AtomicUsize,
@@ -60,7 +63,7 @@ pub(crate) struct Crew {
     pub(crate) leaving: usize,
     /// How many of the `alive` workers block, or wait after they have given their places away.
     pub(crate) blocked: usize,
-    /// How many threads are wanted beside those that `blocked` counts.
+    /// How many threads the pool is to have, without those that `blocked` counts.
     pub(crate) target: usize,
     /// How many outside threads are workers for the length of a call.
     pub(crate) guests: usize,
@@ -160,14 +163,14 @@ impl Pool {
     }
 
     /// Returns whether there is neither a job nor a call of a broadcast. A worker that looks for
-    /// work does not ask this, because it cannot make the other workers' calls.
+    /// work asks `is_there_work` instead, because it cannot make the other workers' calls.
     pub(crate) fn is_nothing_queued(&self) -> bool {
         let is_pinned = || self.registry.with(|seats| seats.iter().any(|it| it.has_pinned()));
         !self.is_there_work() && !is_pinned()
     }
 
-    /// Reports the panic of a hook, or of a job without a handle. Rust's panic hook has printed its
-    /// message by then.
+    /// Counts a panic of a hook, a park or a job without a handle, and passes its payload to the
+    /// panic handler. Rust's panic hook has printed the message by then.
     pub(crate) fn report(&self, payload: thread::Payload) {
         self.panicked.fetch_add(1, Relaxed);
         self.settings.panic_handler.handle(payload);

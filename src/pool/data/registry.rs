@@ -14,12 +14,12 @@ use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
 pub(crate) struct Seat {
-    /// Set when the worker blocks, or sleeps in a wait, and another worker has its place. If too
-    /// few workers run later, another thread clears the flag and rings the worker's bell.
+    /// Set when this worker blocks, or sleeps in a wait, and another worker has its place. If later
+    /// too few workers run, another thread clears the flag and rings this worker's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,
-    /// Whether the worker takes jobs only in its waits.
+    /// Whether the worker takes jobs only in its waits (`WorkerThread::run_in_waits`).
     pub(crate) runs_in_waits: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
     pub(crate) yielded: Stealer<AnyTask>,
@@ -34,9 +34,9 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// Returns the queue for pinned jobs that can wait for the worker's next turn. A worker that
-    /// takes jobs only in its waits has no turns, so this is then the queue `urgent`.
+    /// takes jobs only in its waits has no turns, so for such a worker this is `urgent`.
     pub(crate) fn pinned(&self) -> &Injector<Job> {
-        // Relaxed: under the lock of the crew.
+        // Relaxed: the caller has the lock of the crew, under which the flag is written.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }
     }
 
@@ -54,7 +54,7 @@ impl Seat {
     }
 }
 
-/// The taken seats. The snapshot is replaced when a worker comes or goes.
+/// The seats of all workers, in a snapshot that is replaced when a worker comes or goes.
 pub(crate) struct Registry(Snapshot<Vec<Arc<Seat>>>);
 
 impl Registry {

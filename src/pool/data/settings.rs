@@ -10,7 +10,7 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::io;
 
-/// Called with a worker's index.
+/// A hook of the user's, which is called with a worker's index.
 pub(crate) type Hook = Unwatched<dyn Fn(usize) + Send + Sync>;
 type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 
@@ -29,7 +29,7 @@ type MakePark = Unwatched<dyn Fn(usize) -> Box<dyn Park> + Send + Sync>;
 pub enum Start {
     /// The pool starts its threads with its first job. An unused pool then has no threads.
     Lazy,
-    /// The pool starts its threads when it is built. Building fails if the system gives too few.
+    /// The pool starts its threads when it is built. `build` fails if the system gives too few.
     Eager,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) on_thread_unpark: Option<Hook>,
     /// Whether an outside thread that calls `join` or `scope` is a worker meanwhile.
     pub(crate) callers_take_part: bool,
-    /// Whether another layer starts the threads.
+    /// Whether the user's code starts the threads (`Builder::build_with`).
     pub(crate) is_hosted: bool,
 }
 

@@ -1,12 +1,13 @@
-//! Jobs that a worker lays aside because it waits for something else.
+//! The shelf: jobs that a waiting worker lays aside, so that other workers find them.
 //!
-//! A job in the deque of a waiting worker can be hidden from the owner of the job's scope. So a
-//! worker calls `expose` before it gives its place away in a wait. From the worker's deque,
+//! The owner of a scope looks only at the oldest job of another worker's deque. So while that other
+//! worker waits, older jobs in its deque can hide jobs of the scope. Therefore a worker calls
+//! `expose` (`worker/waits.rs`) before it gives its place away in a wait. From the worker's deque,
 //! `expose` lays aside the newest job of another worker's scope, and all older jobs. `help`, which
 //! runs a job in a wait, lays aside the jobs that this job leaves in the deque. Jobs of scopes go
-//! to the shelf. Other jobs go to the injector or, if that is closed, to the shelf too. If a thread
-//! that is no worker of the pool spawns into a worker's scope, the job is put on the shelf at once.
-//! But if the pool is closing, that thread runs the job itself.
+//! to the shelf. Other jobs go to the injector or, if that is closed, to the shelf too. If an
+//! outside thread spawns into a worker's scope, the job is put on the shelf at once. But if the
+//! pool is closing, that thread runs the job itself.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
 //! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's

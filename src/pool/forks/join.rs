@@ -183,7 +183,8 @@ impl ThreadPool {
 }
 
 impl Local {
-    /// Not inlined, because `join` would then have its code twice.
+    /// Calls `join`, whose second closure then carries the context. Not inlined, because
+    /// `ThreadPool::join` would then have the code of `join` twice.
     #[cold]
     fn join_in_context<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
     where
@@ -242,8 +243,8 @@ impl Local {
     /// Offers all held halves if another worker asks for halves, or this deque is empty. Otherwise
     /// a thief that later finds the deque empty asks for halves.
     ///
-    /// A panic here would leave the half's frame, so the guard `Stays` ends the process. In `join`
-    /// itself the guard would cost instructions.
+    /// A panic here would end the half's frame while another thread can have its job. So the guard
+    /// `Stays` then ends the process. In `join` itself the guard would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -295,7 +296,7 @@ impl Local {
     }
 
     /// Takes the job of a half out of this deque, if it is still there, and returns whether it was.
-    /// The jobs above it, which the first half has spawned, stay.
+    /// The jobs above it, which the first closure has spawned, stay in the deque.
     #[inline(always)]
     fn take_back(&self, head: &OnStack, index: Index) -> bool {
         self.deque.take_back(index).unwrap_or_else(|| self.take_back_from_below(head, index))

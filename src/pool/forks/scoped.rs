@@ -1,12 +1,13 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation, with the closure, the result and a mark. Whichever
-//! comes first, the job or the handle, takes the closure and runs it.
+//! The job and the handle share one allocation, with the closure, the result and a mark. The job or
+//! the handle, whichever comes first, takes the closure and runs it.
 //!
 //! If another thread runs the job, the wait in the handle's `join` has an id of its own, and not
 //! the scope's. So no other job of the scope runs in that wait (I9). The scope keeps a panic until
-//! a `join` returns it. At its end the scope resumes a panic that no `join` has returned, as
-//! `std::thread::scope` does. A forgotten handle does no harm, since the scope does not rely on it.
+//! a `join` returns it. At its end the scope resumes a panic that no `join` has returned;
+//! `std::thread::scope` panics in this case, too. A forgotten handle does no harm, since the scope
+//! does not rely on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -21,7 +22,7 @@ use core::{fmt, mem, ptr};
 
 /// A handle to a job of a scope: [`Scope::spawn_with_handle`].
 ///
-/// The scope also waits for a job whose handle was dropped.
+/// If the handle is dropped, the scope still waits for the job.
 #[must_use = "`Scope::spawn` makes no handle, and allocates less"]
 pub struct ScopedJoinHandle<'scope, T> {
     pool: &'scope ThreadPool,
@@ -41,8 +42,8 @@ struct ScopedState<F, T> {
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// The closure has run, or never will. A result is here until the handle takes it. The scope
-    /// keeps an error.
+    /// The closure has run, or never will. The handle takes the result from here. An error is kept
+    /// by the scope (`Failures::keep`).
     Done(Option<T>),
 }
 

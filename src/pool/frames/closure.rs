@@ -16,8 +16,8 @@ pub(crate) struct Closure {
 
 type Words = MaybeUninit<[usize; 2]>;
 
-/// Places on a stack for the first few closures that are too large for the words of a `Closure`.
-/// Each place is used once, since most scopes have few jobs.
+/// Memory on a stack for up to four closures that are too large for the words of a `Closure`. Each
+/// place is used once, since most scopes have few jobs.
 pub(crate) struct Room {
     used: AtomicUsize,
     places: [Cell<MaybeUninit<Captures>>; 4],
@@ -26,7 +26,7 @@ pub(crate) struct Room {
 type Captures = [usize; 6];
 
 // SAFETY: I10 — only one thread calls `put`, which writes a place. Afterwards only the thread that
-// has the closure, or a queue's job that holds it, uses the place. Closures are `Send`.
+// has the closure uses the place, even if the closure is inside a queue's job. Closures are `Send`.
 unsafe impl Sync for Room {}
 
 impl Default for Room {

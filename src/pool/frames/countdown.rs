@@ -1,18 +1,18 @@
 //! How many jobs of a scope have not ended. The scope's owner counts without a locked instruction.
 //!
-//! The owner's thread counts the jobs that it spawns and runs in the word `own`. When the owner
-//! asks whether all jobs have ended, it adds `own` to the word `common`. Until then `common` can be
-//! below zero.
+//! In the word `own`, the owner's thread counts the jobs that it spawns and the jobs that it runs.
+//! When the owner asks whether all jobs have ended, it adds `own` to the word `common`. Until then
+//! `common` can be below zero.
 
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
 
-/// The owner waits for its bell.
+/// The owner sleeps until its bell rings, or is about to. This bit is in `common` only.
 const AWAITED: usize = 1;
-/// One job.
+/// One job, in `common` and in `own`.
 const ONE: usize = 2;
 
-/// How many jobs of a scope have not ended.
+/// The count of the jobs of one scope that have not ended: the sum of the two words.
 #[derive(Debug, Default)]
 pub struct Countdown {
     common: AtomicUsize,
@@ -46,8 +46,8 @@ impl Countdown {
     }
 
     /// Counts off a job that has ended on another thread. If the owner waits and this was the last
-    /// job, returns the owner's bell. Calls `bell` before it counts, because the scope might be
-    /// gone afterwards.
+    /// job, returns the result of `bell`. Calls `bell` before it counts off the job, because the
+    /// scope might be gone afterwards.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed);
         loop {

@@ -17,7 +17,7 @@ pub(crate) struct Failures {
 struct KnownFailures {
     /// The first failure of a job without a handle.
     first: Option<JoinError>,
-    /// How many jobs were dropped unrun, without another record of the drop.
+    /// How many jobs were dropped unrun, and have no error in the other fields.
     dropped: usize,
     /// The token's error, if the token has kept jobs from beginning.
     cut: Option<JoinError>,
@@ -46,7 +46,8 @@ impl Failures {
 
     pub(crate) fn take_kept(&self, wait: usize) -> JoinError {
         self.with(|KnownFailures { kept, .. }| {
-            // The newest, because an earlier task at the same address might have left an error.
+            // Takes the newest error, because an earlier task at the same address might have left
+            // one.
             let index = kept.iter().rposition(|it| it.0 == wait);
             kept.remove(index.expect("it was kept before the end")).1
         })
@@ -56,8 +57,8 @@ impl Failures {
         self.with(|it| it.dropped += 1);
     }
 
-    /// Takes a job off the count of dropped jobs. Called when the job's handle gets the error, or
-    /// the job's closure has run after all.
+    /// Takes a job off the count of dropped jobs. The drop of a job with a handle calls this, if
+    /// the handle gets the error or has run the closure.
     pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }
@@ -66,8 +67,9 @@ impl Failures {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// Ends a scope whose closure had this result. Resumes the closure's panic, or else the first
-    /// panic of a job. Returns an error if a job has not run.
+    /// Reports how a scope has ended. Resumes the panic of the scope's closure, or else the first
+    /// panic of a job. Without a panic, returns an error if a job has not run, and otherwise the
+    /// closure's result.
     #[inline(always)]
     pub(crate) fn report<R>(&self, result: Result<R, thread::Payload>) -> Result<R, JoinError> {
         match (result, self.take_first()) {

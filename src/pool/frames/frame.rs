@@ -11,10 +11,10 @@ use crate::task::current::Waiter;
 use crate::task::{CancelToken, Job, JoinError, Kind};
 use core::task::Waker;
 
-/// The part of a scope that its jobs know (I8).
+/// The part of a scope that its jobs use (I8).
 #[repr(C)]
 pub(crate) struct Core {
-    /// The first field, so that a pointer to it is a pointer to the whole.
+    /// This is the first field, so that a pointer to `kind` is also a pointer to the `Core`.
     pub(crate) kind: Kind,
     pub(crate) countdown: Countdown,
     /// The address of the worker that opened the scope; zero if another thread opened it.

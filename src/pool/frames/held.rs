@@ -1,12 +1,12 @@
 //! Halves of `join`s that their owner holds: linked on its stack, but not in its deque yet.
 //!
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
-//! other worker wants work. The worker *offers* them by pushing all of them to its deque, oldest
-//! first. It does so when another worker has asked for halves, and before it waits or blocks
-//! itself. It also does so while its deque is empty and another worker sleeps or is about to. If
-//! the owner offers nothing for a long time, a thief *raids* it: the thief takes the oldest half
-//! that the owner holds. The owner *lets go* of a half by taking it off the list, to run or drop
-//! it itself. During a raid the owner lets go of no half.
+//! other worker wants work. The worker *offers* its halves by pushing all of them to its deque,
+//! oldest first. It offers them when another worker has asked for halves, and before it waits or
+//! blocks itself. It also offers them while its deque is empty and another worker sleeps, or is
+//! about to. If the owner offers nothing for a long time, a thief *raids* it: the thief takes the
+//! oldest half that the owner holds. The owner *lets go* of a half by taking it off the list, to
+//! run or drop it itself. During a raid the owner lets go of no half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -42,10 +42,10 @@ use core::task::Waker;
 /// Set while a raider follows the list of held halves, or while the owner offers them. Only one
 /// thread at a time can do either.
 const RAIDING: usize = 1;
-/// Another thread asks the owner to offer the halves that it holds. A hint.
+/// Set when another thread asks the owner to offer the halves that it holds. A hint.
 const CALLED: usize = 1 << 1;
-/// The owner fences when it lets go, because the system has no call by which a raider could fence
-/// for both.
+/// Set from the beginning if the system has no call by which a raider could fence for the owner,
+/// too. The owner then fences each time that it lets go of a half.
 const FENCED: usize = 1 << 2;
 
 /// The mark of a half that was offered. The half lies in the owner's deque, or a thief has taken it
@@ -72,14 +72,14 @@ pub struct Held {
 #[repr(C)]
 pub struct Link {
     pub(crate) head: OnStack,
-    /// The next older half while the owner holds this half. Afterwards a mark.
+    /// While the owner holds this half, the next older half. Afterwards a mark.
     pub(crate) state: AtomicPtr<Link>,
     /// The half's index in the deque, if it was offered.
     index: Cell<MaybeUninit<Index>>,
     /// The bell that wakes the owner. Set when the half is offered or taken.
     bell: Cell<MaybeUninit<*const Waker>>,
-    /// The wait that the owner's service around the half ends; zero if there is no such service.
-    /// Set when the half is offered or taken.
+    /// The wait that the owner's innermost service around the half ends; zero if there is no such
+    /// service. Set when the half is offered or taken.
     within: Cell<MaybeUninit<usize>>,
     watch: Watch,
 }
@@ -129,8 +129,8 @@ impl Link {
     ///
     /// 1. The caller has the half's job, and forgets the half.
     pub(crate) unsafe fn end(&self, mark: usize) {
-        // Read before the swap, because the frame might be gone afterwards (I8). SAFETY: 1 — the
-        // half has a job, so it was offered or taken, and that has set the bell.
+        // The bell is read before the swap, because the frame might be gone afterwards (I8).
+        // SAFETY: 1 — the half has a job, so it was offered or taken, and that has set the bell.
         let bell = unsafe { self.bell.get().assume_init() };
         // SAFETY: 1 — the bell is in the seat of the owner, which waits for the half, and keeps its
         // seat meanwhile.
@@ -147,7 +147,7 @@ impl Link {
     }
 
     /// Asks the thief to wake the owner when the half ends. Returns `false`, and asks nothing, if
-    /// no thief runs the half yet, or the half has ended.
+    /// no thief runs the half yet, or if the half has ended.
     pub fn calls(&self) -> bool {
         let (running, awaited) = (marked(RUNNING), marked(AWAITED));
         // Relaxed, all: the mark publishes nothing, and `is_over` looks again.
@@ -295,8 +295,8 @@ impl Held {
             half.set_mark(TAKEN);
         }
         if oldest.is_null() || half.is_some() && ptr::eq(oldest, newest) {
-            // Relaxed, both: the exchange publishes nothing. If it fails, the owner has held
-            // another half, which stays in the list.
+            // Relaxed, both: the exchange publishes nothing. If it fails, the owner has meanwhile
+            // held a newer half, which stays in the list.
             let _ = self.newest.compare_exchange(newest, ptr::null_mut(), Relaxed, Relaxed);
         }
         half.map(|_| oldest.cast_const())
@@ -312,8 +312,8 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // A raid leaves `CALLED`, so that the owner's next `let_go` checks for raiders. An
-                // offer leaves no half to check.
+                // A raid leaves `CALLED`, so that the owner's next `let_go` returns `false` and the
+                // owner looks for raiders. An offer leaves no half to check.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }

@@ -19,7 +19,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-/// The default of `max_threads`, as in tokio. Threads that block count too.
+/// The default of `max_threads`: as many as tokio's blocking threads. Threads that block count too.
 const MOST_THREADS: usize = 512;
 
 /// Makes a [`ThreadPool`].
@@ -78,8 +78,8 @@ macro_rules! hooks {
             ///
             /// The pool reports a panic of the hook as it reports that of a detached job, and the
             /// worker goes on. While a start hook blocks, no other thread takes the worker's place.
-            /// So a start hook that waits for a job of the pool might wait for ever. A job whose
-            /// spawn wakes a worker waits for that worker's unpark hook.
+            /// So a start hook that waits for a job of the pool might wait for ever. If a spawn
+            /// wakes a worker, the worker calls its unpark hook before it looks for the job.
             ///
             /// # Examples
             ///
@@ -317,9 +317,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or if their
-    /// name has a zero byte. The system's error if the start is [eager](Start::Eager) and the
-    /// system refuses a thread.
+    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if the number of threads is zero, or
+    /// if their name has a zero byte. Returns the system's error if the start is
+    /// [eager](Start::Eager) and the system refuses a thread.
     ///
     /// # Examples
     ///

@@ -20,9 +20,9 @@ impl ThreadPool {
     /// The future does not keep the pool open. The thread that calls
     /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once.
     /// But if another thread is polling, waking or stealing a future, that thread drops it a little
-    /// later. If the pool ends in another way, it still polls the futures whose jobs it has
-    /// accepted. A future that is woken after the pool has closed is dropped then. The pool's last
-    /// thread to go drops the futures that no thread has woken.
+    /// later. With `Drain`, the pool still polls the futures whose jobs it has accepted. A future
+    /// that is woken after the pool has closed is dropped at that wake-up. The pool's last thread
+    /// to go drops the futures that no thread has woken.
     ///
     /// # Examples
     ///

@@ -287,8 +287,8 @@ impl LockedShared {
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
-            // No further job comes. `running` still counts this thread while it ends the futures.
-            // So a thread that waits for the pool's end waits for that, too.
+            // The closed pool gets no further job. While this thread ends the futures, `running`
+            // still counts it. So a thread that waits for the pool's end also waits for this.
             drop(state);
             self.end_futures();
             state = self.state.lock();

@@ -19,10 +19,10 @@ use core::num::NonZeroUsize;
 use core::panic::RefUnwindSafe;
 use std::io;
 
-/// Threads that each have a deque of their own and steal from each other.
+/// A work-stealing pool: each thread has a deque of its own, from which the other threads steal.
 ///
-/// A job's spawns go to the deque of the worker that runs it. That worker runs the newest first,
-/// and a worker without a job steals the oldest. Spawns of threads outside the pool are queued,
+/// The jobs that a worker spawns go to its own deque. The worker runs the newest of them first, and
+/// a worker without a job steals the oldest. Jobs that threads outside the pool spawn are queued,
 /// first in, first out.
 ///
 /// Clones are handles of the same pool. Dropping the last handle [shuts the pool
@@ -42,7 +42,7 @@ use std::io;
 /// and queues behind earlier futures that have yielded on this worker. But in one of eight turns
 /// with an empty deque, the worker first takes up to 32 jobs from outside the pool.
 ///
-/// So that jobs that keep spawning starve no other job, there are two exceptions:
+/// Jobs that keep spawning must not starve other jobs. So there are two exceptions:
 ///
 /// - After 61 jobs a turn begins with the oldest job that was spawned from outside. Jobs that ran
 ///   inside other jobs count too. If futures have yielded on the worker, every second of these
@@ -184,7 +184,7 @@ impl ThreadPool {
         I: IntoIterator<Item = F>,
     {
         let (shared, count) = (self.shared(), Cell::new(0));
-        // Also if the iterator panics: the jobs that it has returned are queued by then.
+        // Runs even if the iterator panics: the jobs that it has returned are queued by then.
         let _notify = Finally(|| {
             shared.idle.searchers.notify_many(count.get());
             shared.notify_if_discarding();
@@ -233,10 +233,10 @@ impl ThreadPool {
     ///
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
     /// [`max_threads`](crate::pool::Builder::max_threads).
-    /// [`Unsupported`](io::ErrorKind::Unsupported) if [another
-    /// layer](crate::pool::Builder::build_with) starts the threads. In these two cases nothing
-    /// changes. The system's error if it refuses threads; the pool then has fewer threads than
-    /// wanted.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) if [the user's
+    /// code](crate::pool::Builder::build_with) starts the threads. After these two errors the pool
+    /// is unchanged. The system's error if it refuses a thread; the pool then has fewer threads
+    /// than wanted.
     ///
     /// # Examples
     ///
@@ -318,7 +318,7 @@ impl Pool {
     #[inline(always)]
     pub(crate) fn accept_last(this: &Arc<Pool>, job: Job) -> Result<(), Rejected> {
         match Pool::door(this) {
-            // Both queues are empty, so the job is last in either, and the deque is nearer.
+            // Both queues are empty, so the job is the last in either. The deque costs less.
             Ok(Some(local)) if local.deque.is_empty() && this.injector.is_empty() => {
                 local.deque.push_made(job);
                 local.notify_of_spawned();

@@ -1,6 +1,6 @@
-//! How pools end. A thread that shuts a `ThreadPool` down closes it, and drops the queued jobs if
-//! it cancels. Then that thread waits until the count `present` is zero. The last thread to go ends
-//! the futures, and counts until it has done so.
+//! How pools end. A thread that shuts a `ThreadPool` down closes it, and with `Cancel` drops the
+//! queued jobs. Then that thread waits until the count `present` is zero. The last thread to go
+//! ends the futures, and is counted until it has done so.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -23,7 +23,7 @@ impl ThreadPool {
     /// Refuses further jobs and waits until every thread has ended. By then the pool's futures have
     /// ended or were dropped, too.
     ///
-    /// The pool also refuses the spawns of jobs that still run. A later call also waits, and a
+    /// The pool also refuses the spawns of a job that still runs. A later call also waits, and a
     /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`ShutdownError::StillRunning`] if threads are left after `time`. They leave later.
-    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. Then nothing is closed.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. The pool then stays open.
     ///
     /// # Examples
     ///
@@ -171,7 +171,7 @@ impl LockedPool {
 
     /// Refuses further jobs, and waits until all accepted jobs have run or were dropped.
     ///
-    /// The pool also refuses the spawns of jobs that still run. A later call also waits, and a
+    /// The pool also refuses the spawns of a job that still runs. A later call also waits, and a
     /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ impl LockedPool {
     /// # Errors
     ///
     /// [`ShutdownError::StillRunning`] if jobs are left after `time`. They end later.
-    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. Then nothing is closed.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. The pool then stays open.
     ///
     /// # Examples
     ///
@@ -245,9 +245,9 @@ impl Pool {
         });
     }
 
-    /// Counts this thread as one of the pool's while it runs `f`. So the pool does not end before
-    /// `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's end, the
-    /// destructor gets an error.
+    /// Runs `f`, and counts this thread as one of the pool's meanwhile. So the pool does not end
+    /// before `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's
+    /// end, the destructor gets an error.
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(PRESENT, Relaxed);
         let _gone = Finally(|| self.go()); // the barrier of `discard` may panic
@@ -256,13 +256,13 @@ impl Pool {
 
     /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
     /// that looks for its next job. This call can miss a job that a waiting worker is moving. Then
-    /// that worker tells the thread that waits for the pool's end, and that thread calls `discard`
-    /// again. While this call moves a scope's job to the shelf, the job is hidden from a worker that
-    /// leaves. So this call starts a thread if all others block.
+    /// that worker sets `MISSED`, and the thread that waits for the pool's end calls `discard`
+    /// again. While this call moves a scope's job to the shelf, a worker that leaves cannot see the
+    /// job. So this call starts a thread if all workers block.
     #[cold]
     fn discard(this: &Arc<Self>) {
         // Fences as a worker does before it sleeps. So either this thread sees a job that another
-        // thread has moved, or that thread sees `DISCARD` after its notification. An earlier
+        // thread has moved, or the other thread sees `DISCARD` after its notification. An earlier
         // barrier (`BARRED`) would not suffice: if the other thread saw no worker dozing, it did
         // not fence.
         this.idle.dozers.bar();
@@ -282,7 +282,8 @@ impl Pool {
         }
         let seats = self.registry.with(<[_]>::to_vec);
         for seat in seats {
-            // Only as many jobs as the deque has now, since a tree of `join`s goes on spawning.
+            // Takes only as many jobs as the deque has now, since a tree of `join`s goes on
+            // spawning.
             let jobs = iter::from_fn(|| seat.stealer.steal_some(|_, _| true));
             jobs.take(seat.stealer.len()).for_each(|job| self.drop_unless_awaited(job));
             let yielded = iter::from_fn(|| seat.take_yielded());
@@ -328,7 +329,7 @@ impl Pool {
     /// last thread to go calls this.
     pub(crate) fn tell_end(&self) {
         self.end_futures();
-        Pool::drop_queued(self); // a worker that runs jobs only in its waits can leave jobs
+        Pool::drop_queued(self); // a worker that runs jobs only in its waits can have left jobs
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
@@ -355,7 +356,7 @@ impl Pool {
         }
         let threads = this.crew.lock().take_threads();
         for thread in threads {
-            // An error would be a panic, and a panic ends no thread of the pool.
+            // `join` fails only if the thread has panicked, and a panic ends no thread of the pool.
             let _ = thread.join();
         }
         true

@@ -21,8 +21,8 @@ use std::io;
 // Relaxed, where a site gives no reason: the data is under the lock of the crew, or is a hint.
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
-    /// afterwards, because the system gives none, or another thread is closing the pool. The
-    /// injector of such a pool can still be open, but no thread would run its jobs.
+    /// afterwards, because the system gives none, or another thread is closing the pool. Even if
+    /// the injector is still open, no thread would then run its jobs.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -45,8 +45,8 @@ impl Pool {
         }
         let result = Pool::fill(this, &mut crew);
         if result.is_ok() {
-            // Cleared after the threads have started: a spawner that sees the bit cleared starts no
-            // thread.
+            // `MISSING` is cleared after the threads have started, because a spawner that sees it
+            // cleared starts no thread.
             this.attention.fetch_and(!MISSING, Relaxed);
         }
         drop(crew);
@@ -186,8 +186,9 @@ impl Pool {
         result
     }
 
-    /// Discharges the calling worker if there are too many. A closing pool discharges no worker:
-    /// its workers leave by themselves, and until then each might have to run the last job.
+    /// Discharges the calling worker if there are too many, and returns whether it did. A closing
+    /// pool discharges no worker: its workers leave by themselves, and until then each might have
+    /// to run the last job.
     pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -202,13 +203,14 @@ impl Pool {
         discharges
     }
 
-    /// Lets another thread take the place of a worker that begins to block. Afterwards the seat
-    /// says whether another thread has the place.
+    /// Lets another thread take the place of a worker that begins to block. Afterwards
+    /// `relies_on_others` of the seat says whether another thread has the place.
     pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) {
         let mut crew = this.crew.lock();
         let before = crew.alive;
         crew.blocked += usize::from(!seat.is_guest);
-        // The caller gets no error: the pool then runs with fewer threads.
+        // `begin_blocking` returns no error: if the system gives no thread, the pool runs with
+        // fewer.
         let result = Pool::fill_or_start_for_rest(this, &mut crew);
         this.mark_spare(&crew);
         // The threads of a closing pool leave when they find no job, so no worker can rely on them.
@@ -244,12 +246,12 @@ impl Pool {
         let surplus = crew.surplus();
         self.mark_spare(&crew);
         drop(crew);
-        // Relaxed, `may_go` and `stay`: hints. A worker that is woken needlessly sleeps again.
+        // Relaxed: `may_go` and `stay` are hints. A worker that is woken needlessly sleeps again.
         if surplus > self.idle.may_go.load(Relaxed) {
             // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
             // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
-            // `notify_one` would wake the same worker each time, the last to fall asleep. Twice as
-            // many wake, so that the next surplus workers need wake none.
+            // `notify_one` would wake the same worker each time, the last to fall asleep. This
+            // wakes twice as many workers as are surplus, so that the next calls need wake none.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {
@@ -258,8 +260,9 @@ impl Pool {
         }
     }
 
-    /// Returns whether at least `others` more workers run than are wanted. Workers that rest, block
-    /// or sleep in a wait do not count. In a closed pool the answer is `false`.
+    /// Returns whether at least `others` more workers run than are wanted. A caller that counts as
+    /// running passes 1, for itself. Workers that rest, block or sleep in a wait do not count. In a
+    /// closed pool the answer is `false`.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0 && attention & CLOSED == 0 && {
@@ -307,8 +310,9 @@ impl Pool {
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);
-        // Notifies another worker, because this one might have taken a notification meant for any.
-        // A guest takes its place along, so a guest's end frees no place for a spare worker.
+        // Notifies another worker, because this one might have used up a notification that any
+        // worker could have got. The place of a guest ends with the guest, so no spare worker can
+        // take it.
         if seat.is_guest {
             this.idle.notify_one();
         } else {
@@ -335,15 +339,18 @@ impl Pool {
         this.give_up(&result);
     }
 
-    /// Counts a thread as gone. The last thread of a closing pool first calls `tell_end`. It still
-    /// counts meanwhile, so the threads that wait for the pool's end also wait for that call.
+    /// Counts a thread as gone. The last thread of a closing pool first calls `tell_end`. The count
+    /// still includes that thread meanwhile, so the threads that wait for the pool's end also wait
+    /// for `tell_end`.
     pub(crate) fn go(&self) {
         let mut present = self.present.load(Relaxed);
         loop {
             if present | ENDED == PRESENT | ENDING | ENDED {
-                // Again, so that the listeners see what the threads that have gone did.
+                // Read again, with acquire: so the listeners of the pool's end see the writes of
+                // the threads that have gone.
                 present = self.present.load(GONE.acquire());
-                // A destructor that waits for the pool's end gets an error, on any thread.
+                // A destructor that `tell_end` calls might wait for the pool's end. It gets an
+                // error instead, as on a thread of the pool.
                 current::as_stranger(self.id, || self.tell_end());
                 present |= ENDED;
             }
@@ -365,8 +372,9 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// Called after this worker has put jobs into its own deque, or has moved jobs. In a section
-    /// that blocks, and if the pool is closing, starts a thread that runs the jobs.
+    /// If this worker is in a section that blocks, and the pool is closing, starts a thread for the
+    /// jobs that are left. Called after this worker has put jobs into its own deque, or has moved
+    /// jobs.
     ///
     /// This worker runs none of them before its section ends, and the other threads may have left.
     /// A thread that leaves later takes the lock after this call, so it sees the jobs and starts a

@@ -87,7 +87,7 @@ impl Local {
     }
 
     /// Polls a future that has yielded on this worker. If it yields again, the reference that
-    /// `task` holds goes back into the deque.
+    /// `task` holds goes back into the deque `yielded`.
     #[inline(always)]
     fn poll_again(&self, task: AnyTask) {
         let (polled, task) = task.poll_again();
@@ -116,7 +116,7 @@ impl Local {
         }
     }
 
-    /// Returns the newest job of the deque, if nothing else comes first.
+    /// Returns the newest job of the deque, if this turn has to begin at no other step.
     ///
     /// `next` would find the same job, but return it from one of several branches. For such a
     /// branch, the compiler stores the job in single words, and at once loads it in pairs. Such a
@@ -149,13 +149,13 @@ impl Local {
                 return None;
             }
             // While `SPARE` is set, a worker asks in `search`, before it steals, whether enough
-            // others run. A worker whose own jobs never end does not come that far. So it also asks
-            // here, in some turns.
+            // others run. A worker whose own jobs never end does not reach `search`. So in turns
+            // that look around, it asks here, too.
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
-            // A thief takes a job from a deque before one from the injector. So it has to look around
-            // too, but only if it is not the surplus worker.
+            // `search` steals before it looks into the injector. So a worker without jobs of its
+            // own looks around here, too, unless it is the surplus worker.
             let may_look = || self.looks_around() && !self.shared.run_enough(1);
             if attention & SPARE == 0 || self.has_own() || may_look() {
                 if let Some(job) = self.find() {
@@ -180,7 +180,7 @@ impl Local {
         while let Some(job) = self.take_urgent().or_else(|| self.take_from(&self.seat.pinned)) {
             self.run(job);
         }
-        // Read after the pinned jobs, which can take long.
+        // `attention` is read after the pinned jobs, because they can take long.
         let attention = self.shared.attention.load(Relaxed);
         if attention & DISCARD != 0 {
             self.discard();
@@ -209,13 +209,14 @@ impl Local {
         everything.for_each(|job| self.shared.drop_caught(job));
     }
 
-    /// Sleeps until there might be a job. A spare worker sleeps until too few others run. A queue
+    /// Sleeps until there might be a job; a spare worker sleeps until too few others run. A queue
     /// that is not certainly empty counts as having a job. Returns `None` if the worker has to
     /// leave.
     pub(crate) fn sleep<'a>(&'a self, search: Search<'a>, is_spare: bool) -> Option<Search<'a>> {
         let shared = &*self.shared;
         let sleepers = if is_spare { &shared.idle.spares } else { &shared.idle.searchers };
-        // Before the look, because jobs queued during the hook do not wake this worker.
+        // The park hook runs before the look at the queues, because jobs queued during the hook do
+        // not wake this worker.
         let [parks, unparks] = [&shared.settings.on_thread_park, &shared.settings.on_thread_unpark];
         let has_hook = parks.is_some() && !shared.is_closed();
         let mut search = search;
@@ -223,12 +224,13 @@ impl Local {
             search = self.hook_aside(parks, search, sleepers, !is_spare);
         }
         let resting = search.prepare();
-        // Read before the look at the injector. If the injector was closed at the read, and is
-        // empty at the look, it stays empty (I2).
+        // `attention` is read before the look at the injector. If it says `CLOSED`, the injector
+        // was closed by then. A closed injector that is empty at the look stays empty (I2).
         let attention = shared.attention.load(CALLED.acquire());
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
-        // other workers might have left already (I2), so it looks for jobs itself. Its own deque
-        // has jobs if the hook has spawned some, and a worker sleeps only with empty deques (I4).
+        // other workers might have left already (I2), so the spare worker looks for jobs itself.
+        // Its own deque has jobs if the hook has spawned some, and a worker sleeps only with empty
+        // deques (I4).
         let may_run = !is_spare || attention & CLOSED != 0;
         if may_run && shared.is_there_work() || self.is_called() || self.has_own() {
             search = resting.cancel();
@@ -239,7 +241,7 @@ impl Local {
             return Some(search);
         }
         if attention & CLOSED != 0 {
-            drop(resting); // before the hook, so that no signal waits for it
+            drop(resting); // before the hook, so that no notification goes to a worker in its hook
             if has_hook {
                 self.hook(unparks);
             }
@@ -254,7 +256,7 @@ impl Local {
         let mut park = self.park.borrow_mut();
         let is_needed = || is_spare && !shared.run_enough(0);
         self.has_place.set(false);
-        let has_place = Finally(|| self.has_place.set(true)); // the park may panic
+        let has_place = Finally(|| self.has_place.set(true)); // also if the park panics
         let (search, is_told) = shared.idle.sleep(resting, &mut **park, timeout, is_needed);
         drop((has_place, park));
         let slept = self.note_begin_of_work(since);
@@ -334,9 +336,9 @@ impl Local {
         shared.go();
     }
 
-    /// Calls a hook between two searches. The hook can take long. So a thread that queues a job
-    /// meanwhile wakes another worker, and does not rely on this one. With `passes_on`, wakes
-    /// another worker for the jobs of threads that have relied on this search.
+    /// Ends the search, calls a hook, and begins a new search. The hook can take long. So a thread
+    /// that queues a job meanwhile wakes another worker, and does not rely on this one. With
+    /// `passes_on`, wakes another worker for the jobs of threads that have relied on this search.
     fn hook_aside<'a>(
         &self,
         hook: &Option<Hook>,
@@ -362,10 +364,10 @@ impl Local {
     }
 }
 
-/// The worker's place in the pool. Another thread takes the place while the worker blocks.
+/// The place in the pool that a worker gives to another thread while it blocks.
 impl current::Ticket for Local {
     fn step_aside(&self) {
-        // In its stop hook the worker is not the current one, and has no place.
+        // In its stop hook the worker is no longer `CURRENT`, and has no place to give away.
         if Local::current().is_some_and(|it| ptr::eq(it, self)) {
             self.offer_held();
             if self.has_place.get() {

@@ -19,18 +19,19 @@ pub(super) fn make(pool: &Arc<Pool>, index: usize) -> Box<dyn Park> {
     }
 }
 
-/// A park of the user's, whose wakers do not panic.
+/// A park of the user's, with wakers that do not panic.
 ///
-/// A panic would otherwise reach the notifier. That can be a worker that has just taken a job, or a
-/// thread that closes the pool. The one would lose the job, and the other would leave the pool half
-/// closed.
+/// A panic of the user's waker would otherwise reach the notifier. A worker that notifies after it
+/// has taken a job would lose that job. A thread that notifies while it closes the pool would leave
+/// the pool half closed.
 struct OwnPark {
     park: Box<dyn Park>,
     pool: Arc<Pool>,
 }
 
 impl Park for OwnPark {
-    /// Passes a panic on. The worker is active again (I4) when the pool reports it.
+    /// Does not catch a panic of the user's park. While the panic unwinds, `Idle::sleep` makes the
+    /// worker active again (I4), and then `Local::live` reports the panic.
     fn park(&mut self, timeout: Option<Duration>) {
         self.park.park(timeout);
     }
@@ -40,7 +41,8 @@ impl Park for OwnPark {
     }
 }
 
-/// A waker of the user's. If waking panics, the pool notifies another worker, and reports the panic.
+/// A waker of the user's. If the waker panics, the pool notifies another worker, and reports the
+/// panic.
 #[derive(Clone)]
 struct OwnBell {
     waker: Waker,
@@ -52,7 +54,8 @@ impl Wake for OwnBell {
         let OwnBell { waker, pool } = Unwatched::unwrap_or_clone(self);
         if let Err(payload) = thread::catch(|| waker.wake()) {
             pass_on(&pool);
-            // The panic handler can itself notify, and wait for what it has notified of.
+            // The panic handler can queue a job and wait for it. So a `pass_on` in the handler must
+            // not rely on an outer one, which goes on only after the handler.
             let outer = passing(NONE);
             pool.report(payload);
             passing(outer);
@@ -76,17 +79,18 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Notifies another worker. The worker whose waker has panicked is off the list of sleepers, and
-/// perhaps sleeps on.
+/// Notifies another worker in place of the one whose waker has panicked. That one is off the list
+/// of sleepers, and perhaps sleeps on.
 ///
-/// This is a loop and no recursion, because a worker that has awoken can be back on the list soon.
-/// After as many rounds as there are workers, each is awake, has been, or is off the list.
+/// If the waker of the other worker panics too, the loop notifies a further one. This is no
+/// recursion, because a worker that has awoken can be back on the list soon. The loop makes as many
+/// rounds as there are workers: then each is awake, has been, or is off the list.
 #[cold]
 fn pass_on(pool: &Pool) {
     let this = ptr::from_ref(pool);
     let outer = passing((this, true));
     if outer.0 == this {
-        return; // the loop below is among the callers, and goes on
+        return; // this thread is in the loop below already, which now makes one more round
     }
     let _end = Finally(|| _ = passing(outer));
     for _ in 0..pool.registry.with(<[_]>::len) {

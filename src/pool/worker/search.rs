@@ -14,7 +14,7 @@ use core::task::Waker;
 use core::time::Duration;
 
 /// After this many jobs a turn begins at the injector, so that jobs in deques that keep spawning do
-/// not starve the injector's jobs. The number is Go's.
+/// not starve the injector's jobs. The number is that of Go's scheduler.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
 /// Of the turns that would begin at the injector, one in this many begins with the oldest job of a
@@ -24,19 +24,24 @@ const INJECTOR_FIRST_EVERY: u32 = 61;
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// Of the turns in which the deque is empty, one in this many begins at the injector, and takes a
-/// batch. The others begin at the futures that have yielded on this worker.
+/// batch. The others begin at the futures that have yielded on this worker. So futures that keep
+/// yielding do not starve the injector's jobs.
 const ELSEWHERE_FIRST_EVERY: u32 = 8;
 
-/// The most tombstones that a worker drops in a turn that begins with `look_around`.
+/// The most tombstones that a worker drops in a turn that begins with `look_around`. The bound
+/// keeps the worker's next job from waiting for a long run of tombstones.
 const MOST_TOMBSTONES: usize = 256;
 
-/// The most jobs that a thief takes as a batch.
+/// The most jobs that a thief takes in a batch, after the first job. This is as many as one
+/// announced batch moves (`MAX_ANNOUNCED`).
 const BATCH: usize = 32;
 
-/// If a worker slept for less than this, it should have searched on instead.
+/// A sleep shorter than this was not worth its wake-up: the worker searches for longer before it
+/// sleeps again.
 pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
-/// A deque with fewer claimed jobs is not worth a sweep.
+/// The fewest claimed tasks for which a worker sweeps its deque. Fewer tombstones take too little
+/// memory to be worth a sweep.
 const FEW: usize = 32;
 
 pub(crate) enum Next {
@@ -100,8 +105,8 @@ impl Local {
     /// Returns whether this is one of the turns that begin with `look_around`.
     #[inline(always)]
     pub(crate) fn looks_around(&self) -> bool {
-        // Not `turn % 61 == 0`: a job that runs 60 others inside it adds 61 to `turn`. With such
-        // jobs that test could fail for ever.
+        // A test of `turn % 61 == 0` could fail for ever: a job that runs 60 others inside it adds
+        // 61 to `turn`.
         self.turn.get().wrapping_sub(self.looked_at.get()) >= INJECTOR_FIRST_EVERY
     }
 
@@ -110,8 +115,8 @@ impl Local {
     #[cold]
     fn drive_park(&self) {
         if self.shared.settings.has_own_park() {
-            // Caught here: the caller has not looked around yet. If it was left before that, its
-            // next turn would begin here again.
+            // A panic of the park is caught here, because `find` has not looked around yet. If the
+            // panic left `find`, the next turn would begin with the park again.
             let parked = thread::catch(|| self.park.borrow_mut().park(Some(Duration::ZERO)));
             parked.unwrap_or_else(|payload| self.shared.report(payload));
         }
@@ -126,8 +131,8 @@ impl Local {
         oldest.or_else(|| self.yielded_or(looks % 2 == 1, || self.take_live()))
     }
 
-    /// Takes the oldest job of a random worker. That job could starve while the worker and the
-    /// thieves are busy with newer jobs.
+    /// Takes the oldest job of a random worker's deque, or else a future that has yielded there.
+    /// That job could starve while its worker and the thieves are busy with newer jobs.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -355,8 +360,8 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.notify_of_spawned();
-        // Amortized cost: for each task claimed since the last sweep, the next sweep looks at about
-        // two jobs.
+        // The amortized cost is small: for each task claimed since the last sweep, the next sweep
+        // looks at about two jobs.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

@@ -15,7 +15,7 @@ use core::task::Waker;
 use core::time::Duration;
 
 /// The longest sleep of a waiting worker whose place no thread has taken. Not every job notifies
-/// this worker, so it looks again whether it can help.
+/// this worker, so a job with which it could help can lie unseen for this time.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A waiting worker that finds no job anywhere looks and yields at least this often before it
@@ -70,8 +70,8 @@ impl Local {
     }
 
     /// Helps until the wait is over, and sleeps when there is no job with which to help. `calls`
-    /// asks another thread to ring the bell at the end of the wait. It returns `false` if it is too
-    /// early to ask. `look` is called after each job and each sleep.
+    /// asks another thread to ring the bell at the end of the wait. It returns `false` as long as
+    /// no other thread runs the awaited half. `look` is called after each job and each sleep.
     #[cold]
     pub(crate) fn wait_for(
         &self,
@@ -80,7 +80,9 @@ impl Local {
         calls: impl Fn() -> bool,
         look: impl Fn(),
     ) {
-        self.offer_held(); // before `help` notes which jobs are older than its own
+        // Otherwise a half could be offered while `help` runs a job, and `help` would take the half
+        // for one of the job's spawns.
+        self.offer_held();
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
@@ -107,8 +109,8 @@ impl Local {
     }
 
     /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
-    /// deque, until the wait is over. Lays the rest aside: the job's service has ended, so the
-    /// threads that wait for the rest might not look into this deque.
+    /// deque, until the wait is over. Lays the other jobs aside that it has left. Its service has
+    /// ended, so the threads that wait for these jobs might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Catches a panic: perhaps no thread waits for a pinned job, so the panic goes to the panic
@@ -123,8 +125,9 @@ impl Local {
         }
     }
 
-    /// Puts a job that this worker has taken elsewhere, as `Pool::lay_aside` does. The job was
-    /// hidden meanwhile, so a worker of a closing pool might have left without it.
+    /// Moves a job that this worker has popped or stolen to the shelf or the injector
+    /// (`Pool::lay_aside`). The job was hidden meanwhile, so a worker of a closing pool might have
+    /// left without it.
     pub(crate) fn lay_aside(&self, job: Job) {
         self.shared.lay_aside(job);
         self.start_if_closing();
@@ -158,10 +161,10 @@ impl Local {
     /// Sleeps for at most `timeout`, until the wait is over or there is a job that may run within
     /// it. Runs that job.
     ///
-    /// If there are jobs, but none that may run within the wait, gives its place to another thread
-    /// and sleeps on. Does so too if the thread serves a scheduler. The worker then also wakes for
-    /// an urgent job, for a job on the shelf, and when its place is needed again. If no thread
-    /// takes the place, it sleeps for at most `PAUSE`.
+    /// If there are jobs, but none that may run within the wait, the worker gives its place to
+    /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
+    /// no jobs. Then the worker also wakes for an urgent job, for a job on the shelf, and when its
+    /// place is needed again. If no thread takes the place, it sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -186,9 +189,9 @@ impl Local {
             idle.notify_one();
         }
         current::aside(|| {
-            // In a section that blocks, a `recall` might have rung the bell before this wait, and
-            // does not ring it again. Then `relies` returns `false`, and this wait sleeps for at
-            // most `PAUSE`. Relaxed: the bell orders the flag.
+            // If this wait lies in a section that blocks, a `recall` might have rung the bell
+            // before the wait, and rings it only once. Then `relies` returns `false`, and this wait
+            // sleeps for at most `PAUSE`. Relaxed: the bell orders the flag.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
@@ -250,8 +253,8 @@ impl Local {
     }
 }
 
-/// The park of one sleep in a wait. Borrows the worker's park only while it parks: a notification
-/// can call the user's panic handler, and that handler can wait, too.
+/// The park of one sleep in a wait. Borrows `Local::bell` only while it parks. A notification can
+/// call the user's panic handler, which can wait, too, and then needs the bell.
 struct WaitBell<'a> {
     local: &'a Local,
     /// The worker's count `sleeps` when this sleep last began.
@@ -267,8 +270,8 @@ impl<'a> WaitBell<'a> {
 }
 
 impl Park for WaitBell<'_> {
-    /// Returns at once if the worker has slept in another wait meanwhile. That sleep might have
-    /// ended with a ring that was for this one.
+    /// Returns at once if the worker has slept in another wait since this sleep began. The other
+    /// sleep might have used up a ring that was for this one.
     fn park(&mut self, timeout: Option<Duration>) {
         let before = mem::replace(&mut self.sleeps, self.local.sleeps.get());
         if before == self.sleeps {
@@ -294,9 +297,9 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Moves a job to the injector or the shelf. Either a worker leaves the job behind, or an outside
-    /// thread spawns it into a worker's scope. Returns the job if the pool is closed, since the
-    /// other workers might have left.
+    /// Moves a job to the injector or the shelf. The job is one that a worker leaves behind, or
+    /// that an outside thread spawns into a worker's scope. Gives the job back if the pool is
+    /// closed, since the other workers might have left.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;

@@ -10,8 +10,9 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Held by a thread that accesses any slot. A lock in each slot would give slots of zero-sized
-/// items a size. But a deque can hold more of these items than memory has bytes.
+/// True while a thread accesses a slot. There is one lock for all slots, because a lock in each
+/// slot would give a size even to slots of zero-sized items. A deque can hold more of these items
+/// than memory has bytes.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.
@@ -73,8 +74,8 @@ impl<T> Slot<T> {
     }
 }
 
-/// Calls `access` under the lock. `access` must not panic, which would leave the lock held.
-/// Inlined, so that a large item is not copied to the stack once more.
+/// Calls `access` under the lock. `access` must not panic, because a panic would leave the lock
+/// closed for ever. Inlined, so that a large item is not copied to the stack once more.
 #[inline(always)]
 fn locked<R>(access: impl FnOnce() -> R) -> R {
     while IS_LOCKED.swap(true, Acquire) {

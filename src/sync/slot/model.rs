@@ -59,7 +59,8 @@ impl<T> Copied<T> {
         let payload = self.0.expect("a slot was opened that nobody wrote");
         assert!(!payload.taken.swap(true, SeqCst), "an item was taken twice");
         payload.item.with_mut(|item| {
-            // SAFETY: I5 — loom has just checked that the writing of the item happened before.
+            // SAFETY: I5 — loom has just checked that the writing of the item happened before this
+            // read.
             let item = unsafe { ptr::read(item) };
             // SAFETY: I5 — this thread has set `taken`, so the item was written and is still there.
             unsafe { item.assume_init() }

@@ -22,7 +22,8 @@ pub(crate) struct Slot<T> {
 unsafe impl<T: Send> Sync for Slot<T> {}
 
 /// Runs `$body` for each piece of a `T`, with the piece's offset and type: first for words, then
-/// for smaller pieces at the end. Sizes are constants, so no loop remains for small items.
+/// for smaller pieces at the end. Sizes are constants, so the compiler leaves no loop for small
+/// items.
 macro_rules! for_each_piece {
     ($T:ty, |$at:ident, $P:ident| $body:expr) => {{
         let mut $at = 0;

@@ -17,7 +17,7 @@ use filch::deque::{Builder, Flavor};
 /// How many deques a program has.
 pub(crate) const DEQUES: usize = 3;
 
-/// How a deque is built.
+/// The settings with which a deque is built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) flavor: Flavor,
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) shrinking: bool,
 }
 
-/// One step of a program. Deques have numbers; the first is the one that takes part in any case.
+/// One step of a program. Its first field is the number of a deque.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// Drops the worker and all stealers of a deque and builds another in its place.
@@ -34,17 +34,17 @@ pub(crate) enum Step {
     Push(usize),
     TryPush(usize),
     PushWasEmpty(usize),
-    /// Pushes this many at once, or as many as there is room for, through an iterator that knows
+    /// Pushes this many items as one batch, or as many as there is room for. The iterator knows
     /// their number.
     PushBatch(usize, usize),
-    /// The same through an iterator that does not know.
+    /// Pushes a batch through an iterator that does not know the number of its items.
     Extend(usize, usize),
     Pop(usize),
     /// Takes at most this many out of a `Drain`, then drops it.
     Drain(usize, usize),
     Steal(usize),
     StealInto(usize, usize),
-    /// The four batch steals, from the first deque into the second.
+    /// The four batch steals take from the first deque and put into the second.
     StealBatch(usize, usize),
     StealBatchWithLimit(usize, usize, usize),
     StealBatchAndPop(usize, usize),
@@ -56,22 +56,22 @@ pub(crate) enum Step {
     DropWorker(usize),
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
-    /// The deque has no handle left that could do this.
+    /// No handle of the deque is left for this step.
     Impossible,
     Done,
     WasEmpty(bool),
     Refused(usize),
-    /// What was taken, in this order.
+    /// The taken items, in the order in which they were taken.
     Items(Vec<usize>),
     Empty,
     Retry,
 }
 
 impl Settings {
-    /// Settings for any two numbers.
+    /// Returns settings for any two numbers.
     pub(crate) fn numbered(kind: u8, size: u8) -> Self {
         let capacity = [0, 1, 2, 3, 8, 64, 100][usize::from(size) % 7];
         let max_capacity = [None, None, Some(1), Some(3), Some(40)][usize::from(size / 7) % 5];
@@ -93,7 +93,7 @@ impl Settings {
 }
 
 impl Step {
-    /// How many items it makes.
+    /// Returns how many items the step makes.
     pub(crate) fn items(&self) -> usize {
         match *self {
             Step::Push(_) | Step::TryPush(_) | Step::PushWasEmpty(_) => 1,
@@ -102,10 +102,10 @@ impl Step {
         }
     }
 
-    /// The number of kinds of steps; frequent ones count twice.
+    /// The number of kinds in `numbered`. A frequent kind counts twice.
     pub(crate) const KINDS: u8 = 23;
 
-    /// A step for any four numbers.
+    /// Returns a step for any four numbers.
     pub(crate) fn numbered(kind: u8, deque: u8, other: u8, amount: u8) -> Self {
         let (deque, other) = (usize::from(deque) % DEQUES, usize::from(other) % DEQUES);
         let number = usize::from(amount);

@@ -4,38 +4,38 @@ use super::{Answer, DEQUES, Settings, Step};
 use filch::deque::Flavor;
 use std::collections::VecDeque;
 
-/// A batch steal takes this many at most, unless it is given another limit.
+/// The most items that a batch steal without a limit of its own takes.
 const MAX_BATCH: usize = 32;
 
-/// All deques of a program, as they should be.
+/// The expected state of all deques of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) deques: Vec<Expected>,
-    /// What the last step must have answered.
+    /// The expected answer of the last step.
     pub(crate) answer: Answer,
     /// The number of the next new item.
     pub(crate) next: usize,
 }
 
-/// One deque, as it should be.
+/// The expected state of one deque.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     pub(crate) settings: Settings,
-    /// The oldest item first.
+    /// The items in the deque, the oldest first.
     pub(crate) items: VecDeque<usize>,
     pub(crate) has_worker: bool,
     pub(crate) stealers: usize,
     pub(crate) capacity: Capacity,
 }
 
-/// What a step may have done to a capacity.
+/// The change of a capacity that a step may have caused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capacity {
-    /// Grow, if this many items would not fit.
+    /// It has grown, if this many items did not fit.
     Holds(usize),
-    /// Fit the present items.
+    /// It has shrunk to fit the present items.
     Fits,
-    /// Be halved.
+    /// It has been halved.
     Halves,
 }
 
@@ -54,7 +54,7 @@ impl Expected {
         self.settings.max_capacity.unwrap_or(usize::MAX) - self.items.len()
     }
 
-    /// Makes room, as far as the maximum permits.
+    /// Makes room for `wanted` items, as far as the maximum permits. Returns for how many.
     fn make_room(&mut self, wanted: usize) -> usize {
         let room = wanted.min(self.room());
         self.capacity = Capacity::Holds(self.items.len() + room);
@@ -196,9 +196,9 @@ impl Reference {
         })
     }
 
-    /// The sizes and orders are crossbeam-deque's: half, rounded up; the source's oldest items; and
-    /// `to` pops them in the order in which the owner of `from` would have, unless both are LIFO
-    /// or both FIFO: then they keep their places.
+    /// The sizes and orders are those of crossbeam-deque. A batch is the older half of the source's
+    /// items, rounded up. `to` pops them in the order of the owner of `from`. So the batch is
+    /// reversed if one deque is LIFO and the other FIFO.
     fn steal_batch(&mut self, from: usize, to: usize, limit: usize, and_pop: bool) -> Answer {
         let (source, dest) = (&self.deques[from], &self.deques[to]);
         if !dest.has_worker || !source.has_worker && source.stealers == 0 {

@@ -15,7 +15,7 @@ pub(crate) struct System {
     next: usize,
 }
 
-/// The handles of one deque, and what its capacity was when it was last looked at.
+/// The handles of one deque, and its capacity at the last look.
 #[derive(Default)]
 struct Handles {
     worker: Option<Worker<Counted>>,
@@ -24,7 +24,7 @@ struct Handles {
 }
 
 impl Handles {
-    /// A stealer that exists, or one for the moment.
+    /// Returns an existing stealer of the deque, or a new one.
     fn stealer(&self) -> Option<Stealer<Counted>> {
         self.stealers.last().cloned().or_else(|| Some(self.worker.as_ref()?.stealer()))
     }
@@ -63,7 +63,7 @@ impl Handles {
 }
 
 impl System {
-    /// The deques of a program that makes at most this many items.
+    /// Returns the deques of a program that makes at most `items` items.
     pub(crate) fn new(reference: &Reference, items: usize) -> Self {
         let build = |expected: &Expected| Handles {
             worker: Some(expected.settings.builder().build()),
@@ -73,7 +73,7 @@ impl System {
         System { deques, tally: Tally::of(items), next: 0 }
     }
 
-    /// Compares everything that can be seen without taking an item.
+    /// Compares all answers that take no item, such as lengths, with the expected state.
     pub(crate) fn check(&mut self, expected: &Reference) {
         for (deque, expected) in self.deques.iter_mut().zip(&expected.deques) {
             deque.check(expected);
@@ -82,7 +82,7 @@ impl System {
         assert_eq!(self.next - self.tally.all_drops(), expected.alive(), "items that are alive");
     }
 
-    /// Drops everything; then each item that was made has been dropped once.
+    /// Drops all deques, and checks that each item has been dropped once.
     pub(crate) fn finish(self) {
         let (tally, made) = (self.tally.clone(), self.next);
         drop(self);
@@ -151,7 +151,7 @@ impl System {
         items
     }
 
-    /// A worker, and how many more items it takes.
+    /// Returns a worker, and how many more items it takes.
     fn worker_and_room(&mut self, deque: usize) -> Option<(&mut Worker<Counted>, usize)> {
         let worker = self.deques[deque].worker.as_mut()?;
         let room = worker.max_capacity().unwrap_or(usize::MAX) - worker.len();
@@ -166,7 +166,7 @@ impl System {
         let item = self.new_items(1).remove(0);
         let (worker, room) = self.worker_and_room(deque)?;
         Some(match step {
-            // Neither of the two would return.
+            // On a full deque, neither of these methods would return.
             Step::Push(_) | Step::PushWasEmpty(_) if room == 0 => Answer::Refused(item.number),
             Step::Push(_) => {
                 worker.push(item);

@@ -31,7 +31,7 @@ pub(crate) const EXPECTED: &[&str] = &["expected"];
 
 const GATES: usize = 3;
 
-/// What polls the futures.
+/// The executor that polls the futures.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Ground {
@@ -57,7 +57,7 @@ struct Limits {
 #[derive(Clone, Copy, Debug)]
 struct AFew(#[cfg_attr(fuzzing, arbitrary(with = from::<1, 4, _>))] usize);
 
-/// The place of a token; the second is the child of the first.
+/// The index of a token; token 1 is the child of token 0.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, Debug)]
 struct Token(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 1, _>))] usize);
@@ -70,7 +70,7 @@ struct Gate(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 2, _>))] usize);
 #[derive(Clone, Copy, Debug)]
 struct Which(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize);
 
-/// One program, and what it runs on.
+/// One program, and the executor on which it runs.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -92,17 +92,17 @@ enum End {
     Drop,
 }
 
-/// What a future does, one after the other.
+/// The acts of a future, one after the other.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 enum Act {
     Yield,
-    /// Until the gate is open. A forgotten gate wakes no future.
+    /// Waits until the gate is open. A forgotten gate wakes no future.
     Await(Gate),
-    /// For the oldest future that has its handle with the program.
+    /// Waits for the oldest future whose handle the program still has.
     AwaitOther,
     WakeFromThread,
-    /// Keeps no waker.
+    /// Waits without keeping a waker, so no thread can wake it.
     Forget,
     CancelToken(Token),
     Panic,
@@ -114,7 +114,7 @@ struct Spawn {
     acts: Vec<Act>,
     token: Option<Token>,
     in_group: bool,
-    /// Past, or far away.
+    /// Whether the deadline is past or far away.
     deadline: Option<bool>,
     panics_in_drop: bool,
     cancels_on_drop: bool,
@@ -124,7 +124,7 @@ struct Spawn {
 #[derive(Clone, Debug)]
 enum Step {
     Spawn(Spawn),
-    /// What has been spawned gets so far, on a stepper; elsewhere it has a moment.
+    /// Runs the spawned futures as far as they get, on a stepper. Elsewhere, gives them a moment.
     Run,
     Open(Gate),
     Forget(Gate),
@@ -188,13 +188,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Programs of fewer steps than this.
+/// Generates programs of fewer than `end` steps.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     use Ground::{Locked, Pool, Queue, Simulated, Stepper};
     programs_on(vec![Pool, Locked, Stepper, Queue, Simulated], end)
 }
 
-/// The same on virtual time, where what hangs is known at once.
+/// Returns the same programs on virtual time, where a hang shows at once.
 pub(crate) fn simulated(end: usize) -> impl Strategy<Value = Program> {
     programs_on(vec![Ground::Stepper, Ground::Simulated], end)
 }
@@ -217,7 +217,7 @@ fn programs_on(grounds: Vec<Ground>, end: usize) -> impl Strategy<Value = Progra
     })
 }
 
-/// What polls.
+/// The executors that poll the futures.
 #[derive(Default)]
 struct Executors {
     pool: Option<ThreadPool>,
@@ -303,7 +303,7 @@ impl Run {
         let hours = |is_past| Duration::from_secs(if is_past { 0 } else { 3600 });
         task = deadline.map_or(task, |it| task.deadline(Instant::now() + hours(it)));
         let was_cancelled = token.is_some_and(|it| self.world.tokens[it.0].is_cancelled());
-        // The destructor of one that is refused or cancelled may panic here.
+        // The destructor of a future that is refused or cancelled may panic here.
         let Some(handle) = quietly(|| task.spawn_future(body)) else {
             return assert!(is_set(&record.dropped));
         };
@@ -389,7 +389,7 @@ impl Run {
             }
             Step::SetWeight => {
                 if let Some((_, queue)) = &self.on.queue {
-                    // Closed queues have none.
+                    // This fails if the queue is closed.
                     let _ = queue.set_weight(3);
                 }
             }
@@ -410,7 +410,7 @@ impl Run {
         let dropped = queue.cancel();
         assert!(dropped <= before, "more than there are");
         if self.world.is_simulated {
-            // A future that another thread has woken at that moment is dropped by that thread.
+            // If another thread has just woken a future, that thread drops the future.
             self.world.join_threads();
             assert_eq!(alive(), 0, "a cancelled queue holds a future");
         }
@@ -424,7 +424,7 @@ impl Run {
         self.world.is_closed.store(true, SeqCst);
         if let Some((_, queue)) = &self.on.queue {
             self.world.queue_ends.fetch_or(cancels, SeqCst);
-            // A future that no thread wakes keeps it.
+            // A future that no thread wakes keeps the queue from ending.
             let _ = queue.shutdown_timeout(how, Duration::from_millis(1));
             return;
         }
@@ -434,7 +434,7 @@ impl Run {
         assert!(self.handles.iter().all(|it| it.handle.is_finished()), "a pool that ended");
     }
 
-    /// Opens all gates; what is woken ends.
+    /// Opens all gates, so that each woken future ends.
     fn let_all_go(&mut self) {
         (0..GATES).for_each(|it| self.open(it));
         if let Some((_, queue)) = &self.on.queue {
@@ -451,7 +451,7 @@ impl Run {
             assert!(is_full || !self.handles.iter().any(waits), "it waits for a free permit");
         }
         let forgotten = [0, 1, 2].map(|it| self.world.gates[it].lock().unwrap().is_forgotten);
-        // A future that waits keeps its permit.
+        // A future that waits for a wake keeps its permit.
         let keeps = |it: &Arc<Record>| it.may_stick(&forgotten) || !it.others.is_empty();
         let may_starve = self.world.most_in_flight < usize::MAX && self.records.iter().any(keeps);
         for Handle { handle, record } in mem::take(&mut self.handles) {
@@ -477,7 +477,7 @@ impl Run {
             self.world.executor_ends.store(true, SeqCst);
             match how {
                 End::Drain => self.on.shutdown(Shutdown::Drain),
-                // Futures of a queue keep its pool.
+                // The futures of a queue keep its pool alive.
                 End::Drop if self.on.queue.is_none() => drop(mem::take(&mut self.on)),
                 _ => self.on.shutdown(Shutdown::Cancel),
             }
@@ -494,19 +494,19 @@ impl Run {
     fn compare_metrics(&self, queue: &Queue) {
         let count =
             |is: fn(&Record) -> bool| self.records.iter().filter(|it| is(it)).count() as u64;
-        // A lease counts what it has run when it ends.
+        // A lease adds the tasks that it has run to the metrics when it ends.
         wait_for(|| queue.metrics().pending == 0 && queue.metrics().running == 0);
         let metrics = queue.metrics();
         let ended = metrics.completed + metrics.panicked + metrics.cancelled + metrics.tombstones;
         assert_eq!(metrics.submitted, ended, "{metrics:?}");
-        // One that panics without a handle is counted as panicked, any other as completed.
+        // A future without a handle that panics counts as panicked, any other one as completed.
         let polled = count(|it| is_set(&it.returned) || is_set(&it.panicked));
         assert_eq!(metrics.completed + metrics.panicked, polled, "{metrics:?}");
         assert_eq!(metrics.submitted + metrics.refused, count(|_| true), "{metrics:?}");
     }
 }
 
-/// Runs a program, and what it leaves behind.
+/// Runs a program, lets its futures end, and checks each of them.
 pub(crate) fn check(program: Program) {
     let Program { ground, threads, limits, steps, end } = program;
     let on = Executors::new(ground, threads, &limits);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// What is known of a future.
+/// The facts that the checks know of one future.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) id: usize,
@@ -28,13 +28,13 @@ pub(super) struct Record {
     pub(super) returned: AtomicBool,
     pub(super) panicked: AtomicBool,
     pub(super) dropped: AtomicBool,
-    /// Its handle cancels it, or has cancelled it for certain.
+    /// Whether its handle cancels it when dropped, or has cancelled it for certain.
     pub(super) by_handle: AtomicBool,
     pub(super) dequeued: AtomicBool,
 }
 
 impl Record {
-    /// Whether it may wait for a wake that never comes.
+    /// Whether the future may wait for a wake that never comes.
     pub(super) fn may_stick(&self, forgotten: &[bool; GATES]) -> bool {
         let sticks = |it: &Act| match it {
             Act::Forget => true,
@@ -56,20 +56,20 @@ pub(super) struct Waiting {
     pub(super) wakers: Vec<Waker>,
 }
 
-/// What futures and steps share.
+/// The state that futures and steps share.
 pub(super) struct World {
     pub(super) tokens: [CancelToken; 2],
     pub(super) gates: [Mutex<Waiting>; GATES],
     pub(super) most_in_flight: usize,
     pub(super) in_flight: AtomicUsize,
     pub(super) is_bounded: bool,
-    /// One thread at a time has something polled.
+    /// Whether the futures are on a stepper, where one thread runs at a time.
     pub(super) is_simulated: bool,
     pub(super) is_closed: AtomicBool,
     pub(super) queue_ends: AtomicBool,
     pub(super) executor_ends: AtomicBool,
     pub(super) threads: Mutex<Vec<thread::JoinHandle<()>>>,
-    /// What futures have noticed: their panics go to the panic handlers.
+    /// Faults that futures have noticed. A panic of theirs would only reach a panic handler.
     pub(super) faults: Mutex<Vec<&'static str>>,
 }
 
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// All futures have been dropped.
+    /// Checks, after all futures have been dropped, that none has kept a permit or noticed a fault.
     pub(super) fn finish(&self) {
         assert_eq!(self.in_flight.load(SeqCst), 0);
         assert_eq!(*self.faults.lock().unwrap(), [""; 0]);
@@ -138,7 +138,7 @@ impl World {
         self.must(!(is_set(&record.dequeued) && by_another), "cancelled by the handle first");
     }
 
-    /// Waits for the threads that wake. Returns whether there were any.
+    /// Waits for the threads that wake futures. Returns whether there were any.
     pub(super) fn join_threads(&self) -> bool {
         let threads = mem::take(&mut *self.threads.lock().unwrap());
         let were_any = !threads.is_empty();
@@ -255,7 +255,7 @@ pub(super) struct Handle {
     pub(super) record: Arc<Record>,
 }
 
-/// Calls what may panic because a destructor does.
+/// Calls `f`, and returns `None` if a destructor panics in it.
 pub(super) fn quietly<T>(f: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => Some(value),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The call that is to panic, once.
+/// The call that panics, once.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
@@ -42,11 +42,11 @@ impl Fault {
     ];
 }
 
-/// The faults that are about to happen, one bit each.
+/// The calls that are armed to panic, one bit each.
 #[derive(Default)]
 pub(crate) struct Faults {
     armed: AtomicU32,
-    /// Whether one has happened.
+    /// Whether one of the calls has panicked.
     has_fired: AtomicBool,
 }
 
@@ -63,10 +63,10 @@ impl Faults {
         self.has_fired.load(SeqCst)
     }
 
-    /// Panics if this is the call.
+    /// Panics if the call `fault` is armed to panic.
     fn meet(&self, fault: Fault) {
         let bit = 1 << fault as u32;
-        // A second panic on the way out of a first would end the process, as it should.
+        // A second panic while the first unwinds would abort the process.
         if self.armed.load(SeqCst) & bit != 0
             && !thread::panicking()
             && self.armed.fetch_and(!bit, SeqCst) & bit != 0
@@ -77,7 +77,7 @@ impl Faults {
     }
 }
 
-/// An executor whose threads know that they are of this ground.
+/// An executor whose threads know to which ground they belong.
 pub(crate) struct Marked {
     pub(crate) inner: Arc<dyn Executor>,
     pub(crate) faults: Arc<Faults>,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-/// A tree of joins, or a scope, with as many leaves as a tree of this depth has.
+/// A tree of joins, or a scope with as many leaves as such a tree has.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fork {
@@ -40,7 +40,7 @@ struct Tree<'a> {
 }
 
 impl Fork {
-    /// Forks in the queue whose task this is, if it has a handle left.
+    /// Forks in the queue whose task this is, if that queue still has a handle.
     pub(super) fn run(self, account: &Arc<Account>, ledger: &Arc<Ledger>) {
         Queue::with_current(|queue| {
             let Some(queue) = queue else { return };

@@ -12,23 +12,23 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How many threads a pool may have: more than a program blocks.
+/// The most threads of a pool: more than a program blocks, so that one thread stays free.
 const MOST_THREADS: usize = 96;
 
-/// Threads, and what a program may do with them beside running tasks there.
+/// An executor's threads, and the operations on them that a program may use besides running tasks.
 pub(crate) struct Ground {
-    /// A scheduler over the threads, to be completed.
+    /// Returns a builder of a scheduler over the threads.
     pub(crate) builder: Box<dyn Fn() -> Builder>,
-    /// For jobs that no scheduler knows of.
+    /// The executor, for jobs that no scheduler knows of.
     pub(crate) executor: Arc<dyn Executor>,
     pub(crate) threads: usize,
-    /// If it is one that can be resized and replaces blocked threads.
+    /// The executor as a pool, if it can be resized and replaces blocked threads.
     pub(crate) pool: Option<ThreadPool>,
-    /// If it can be shut down.
+    /// Shuts the executor down, if it can be shut down.
     pub(crate) shut: Option<Box<dyn Fn(Shutdown)>>,
-    /// Whether it tells the scheduler that it has ended.
+    /// Whether the executor tells the scheduler that it has ended.
     pub(crate) tells_end: bool,
-    /// Whether its threads end, so that they may keep handles in thread-locals.
+    /// Whether its threads end, so that tasks may keep handles in thread-locals.
     pub(crate) ends: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Ground {
 pub(crate) type Make = fn(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) -> Ground;
 
 impl Ground {
-    /// Any executor.
+    /// Returns a ground over any executor.
     pub(crate) fn of(executor: Arc<dyn Executor>, number: u64, faults: &Arc<Faults>) -> Self {
         let (inner, faults) = (Arc::clone(&executor), Arc::clone(faults));
         let marked = move || {
@@ -55,7 +55,7 @@ impl Ground {
     }
 }
 
-/// A pool or something like it, of this crate.
+/// Returns a ground over one of this crate's executors.
 pub(crate) fn ours(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) -> Ground {
     match kind % 6 {
         0..=2 => stealing(threads, kind == 2, number, faults),
@@ -68,7 +68,7 @@ pub(crate) fn ours(kind: u8, threads: usize, number: u64, faults: &Arc<Faults>) 
 /// How many tasks each hook spawns.
 const SPAWNS: usize = 20;
 
-/// What the hooks of a pool spawn, and into which pool, once it is there.
+/// The pool into which its own hooks spawn, once it is set, and the counts of their closures.
 #[derive(Default)]
 struct Spawns {
     pool: Mutex<Option<ThreadPool>>,
@@ -80,17 +80,17 @@ impl Spawns {
         let pool = self.pool.lock().unwrap().clone();
         let counted = Counted::new(&self.counts);
         if let Some(pool) = pool {
-            // Refused when the pool is closed.
+            // A closed pool refuses this job.
             let _ = pool.spawn_detached(move || counted.runs());
         }
     }
 }
 
-/// Takes the pool from its own hooks.
+/// Drops the hooks' handle of their own pool, which would keep the pool alive.
 struct Ends(Arc<Spawns>);
 
 impl Ends {
-    /// The pool is shut down: nothing is left of what they spawned.
+    /// Checks, after the pool's shutdown, that all closures of the hooks are dropped.
     fn check(&self) {
         self.0.counts.finish();
     }
@@ -105,12 +105,12 @@ impl Drop for Ends {
 
 fn stealing(threads: usize, has_hooks: bool, number: u64, faults: &Arc<Faults>) -> Ground {
     let spawns = Arc::new(Spawns::default());
-    // With the longer time a lost wake-up stays lost.
+    // With the longer time, no timeout repairs a lost wake-up.
     let keep_alive = Duration::from_millis([1, 3_600_000][number as usize % 2]);
     let mut builder =
         ThreadPool::builder().num_threads(threads).max_threads(MOST_THREADS).keep_alive(keep_alive);
     if has_hooks {
-        // The first of each panics, and the next ones spawn.
+        // The first call of each hook panics, and the next `SPAWNS` calls spawn.
         let hook = || {
             let (count, spawns) = (AtomicUsize::new(0), Arc::clone(&spawns));
             move |_: usize| match count.fetch_add(1, SeqCst) {
@@ -147,10 +147,11 @@ fn locked(threads: usize, number: u64, faults: &Arc<Faults>) -> Ground {
 /// A pool, with its ground's number.
 type Numbered = (Arc<LockedPool>, u64);
 
-/// The pools of `Unit`.
+/// The pool behind each `Unit`; `None` while no program uses that unit.
 static UNITS: [Mutex<Option<Numbered>>; 6] = [const { Mutex::new(None) }; 6];
 
-/// An executor of no size: in a box, it lies where all others of no size lie.
+/// An executor of size zero. All boxes of such executors have one address, which identifies none of
+/// them.
 struct Unit<const N: usize>;
 
 impl<const N: usize> Executor for Unit<N> {
@@ -171,7 +172,7 @@ impl<const N: usize> Executor for Unit<N> {
     }
 }
 
-/// `None` if other programs have them all.
+/// Returns `None` if other programs use all units.
 fn unit(threads: usize, number: u64) -> Option<Ground> {
     let pool = Arc::new(LockedPool::new(threads).unwrap());
     let mut units = UNITS.iter().enumerate();
@@ -200,7 +201,7 @@ fn unit(threads: usize, number: u64) -> Option<Ground> {
     })
 }
 
-/// Frees a unit's place.
+/// Frees a unit when its ground is dropped.
 struct Vacates(usize);
 
 impl Drop for Vacates {

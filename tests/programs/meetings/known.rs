@@ -3,15 +3,15 @@
 //!
 //! Setting one to `false` makes the generator find it again.
 
-/// On an executor that cannot start a further thread, a thread that waits for a task of another
-/// scheduler sleeps, unless that scheduler is over the executor or over a queue whose task the
-/// thread runs: the only thread sleeps for ever.
+/// A thread that waits for a task of another scheduler may sleep, although no other thread can
+/// start: then it sleeps for ever. It helps only if that scheduler is over its executor, or over a
+/// queue whose task the thread runs.
 pub(super) const SIBLINGS_DO_NOT_HELP: bool = true;
 
 /// A pool that drains takes no further ticket of a scheduler. So it never ends if a task of a queue
 /// waits in `pool::blocking` for another that has not begun.
 pub(super) const DRAINING_POOLS_DO_NOT_GIVE_WAY: bool = true;
 
-/// A paused queue with a scheduler over it stays paused when all handles go: the scheduler's
-/// ticket, which waits in it, has one.
+/// A paused queue with a scheduler over it stays paused when all of the user's handles are dropped.
+/// The scheduler's ticket waits in the queue, and has a handle of it.
 pub(super) const TICKETS_KEEP_QUEUES_PAUSED: bool = true;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 
 thread_local! {
-    /// Of which ground this thread is; zero, if that is not known.
+    /// The number of the ground to which this thread belongs; zero if it is unknown.
     static GROUND: Cell<u64> = const { Cell::new(0) };
     /// The queues whose tasks run on this thread, one inside the other.
     static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -17,21 +17,21 @@ pub(super) fn on_ground(number: u64) {
     GROUND.set(number);
 }
 
-/// The current step of a program, for a report that it does not end.
+/// The current step of a program, which is printed if the program does not end.
 #[derive(Default, Debug)]
 pub(super) struct Progress {
     pub(super) step: Mutex<String>,
     pub(super) queues: Mutex<Vec<String>>,
-    /// Who waits for what; what has ended is empty.
+    /// A text for each wait, which is empty once that wait has ended.
     waits: Mutex<Vec<String>>,
 }
 
-/// Of the whole program.
+/// The records of the whole program.
 #[derive(Default)]
 pub(super) struct Ledger {
     pub(super) counts: Arc<Counts>,
     pub(super) progress: Arc<Progress>,
-    /// Whether something has been done that cancels tasks.
+    /// Whether a step may have cancelled tasks, so that a cancelled task is no fault.
     pub(super) may_cancel: AtomicBool,
     faults: Mutex<Vec<String>>,
 }
@@ -41,7 +41,7 @@ impl Ledger {
         Ledger { progress, ..Ledger::default() }
     }
 
-    /// Notes that a thread waits as long as `f` takes.
+    /// Records that a task of `who` waits, for as long as `f` runs.
     pub(super) fn waiting<R>(&self, who: &Account, what: &str, f: impl FnOnce() -> R) -> R {
         let index = {
             let mut waits = self.progress.waits.lock().unwrap();
@@ -53,7 +53,7 @@ impl Ledger {
         result
     }
 
-    /// A promise was broken on a thread from which no panic would be heard.
+    /// Records a broken promise: a panic on this thread would go unheard.
     pub(super) fn complain(&self, fault: String) {
         let mut faults = self.faults.lock().unwrap();
         if faults.len() < 3 {
@@ -67,22 +67,22 @@ impl Ledger {
     }
 }
 
-/// Of a queue.
+/// The records of one queue.
 #[derive(Default)]
 pub(super) struct Account {
     pub(super) number: usize,
     /// The queue's name; `None` for a default queue.
     pub(super) name: Option<String>,
-    /// The ground under it; zero if its threads are not marked.
+    /// The number of the ground under the queue; zero if the ground's threads are not marked.
     pub(super) ground: u64,
-    /// How many tasks it was given, refused ones included.
+    /// How many tasks the program has given to the queue, refused ones included.
     pub(super) given: AtomicU64,
     /// The largest `submitted` that any thread has seen.
     submitted: AtomicU64,
     running: AtomicUsize,
-    /// The most that may run at once.
+    /// The most tasks that may run at once.
     pub(super) limit: AtomicUsize,
-    /// The line that began last, of an ordered queue.
+    /// The number of the task that began last, in an ordered queue.
     line: AtomicU64,
 }
 
@@ -97,7 +97,7 @@ impl Account {
         Account { number, name, ground, limit, ..Account::default() }
     }
 
-    /// A task begins. The caller keeps the result while it runs.
+    /// Records that a task begins. The caller keeps the result while the task runs.
     pub(super) fn begin(self: &Arc<Self>, ledger: &Ledger, line: Option<u64>) -> Running {
         let name = self.name.as_deref().unwrap_or("the default queue");
         let ground = GROUND.get();
@@ -122,7 +122,8 @@ impl Account {
         Running { account: Arc::clone(self), is_inside }
     }
 
-    /// Compares what the queue says that it has accepted with what it was given.
+    /// Compares the number of tasks that the queue reports as accepted with the number of given
+    /// ones.
     pub(super) fn check(&self, fair: &FairScheduler, ledger: &Ledger) {
         let before = self.submitted.load(SeqCst);
         let queues = fair.report().queues;
@@ -157,7 +158,7 @@ impl Drop for Running {
     }
 }
 
-/// Opens once, for all.
+/// A gate that opens once, for all threads that wait at it.
 #[derive(Default)]
 pub(super) struct Gate(Mutex<bool>, Condvar);
 
@@ -173,7 +174,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate when it is dropped: when a task has run, or will not.
+/// Opens a gate when it is dropped: when a task has run, or will never run.
 pub(super) struct Opens(pub(super) Arc<Gate>);
 
 impl Drop for Opens {

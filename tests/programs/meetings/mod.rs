@@ -1,6 +1,6 @@
-//! Random programs in which promises meet: a scheduler and a blocked thread, a limit that changes
-//! under load, a policy that panics, a paused queue whose last handle goes, an executor that ends;
-//! and jobs of other code on its threads.
+//! Random programs in which promises meet. Examples are a scheduler and a blocked thread, a limit
+//! that changes under load, a policy that panics, and an executor that ends. Jobs of other code run
+//! on the same threads.
 //!
 //! `tests/fair/random_meetings.rs` writes them with proptest, the fuzz target `meetings` with
 //! libFuzzer. What is checked:
@@ -47,10 +47,10 @@ use std::time::Duration;
 /// The panics that programs cause.
 pub(crate) const EXPECTED: &[&str] = &["expected", "a job of the scope has not run"];
 
-/// How long a program may take. They take milliseconds.
+/// The time after which a program counts as hanging. Programs take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One program, and what it runs on.
+/// One program, and the executor on which it runs.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -63,7 +63,7 @@ pub(crate) struct Program {
     steps: Vec<Step>,
 }
 
-/// A number that chooses one of the things that there are, if there are so many; else any.
+/// A number that chooses one of the queues or tasks of the program.
 type Which = u8;
 
 /// What a task does.
@@ -73,7 +73,7 @@ enum Body {
     Return,
     Panic,
     Yield,
-    /// Panics when it drops something; or when it is dropped, if it has not run.
+    /// Panics in a destructor, while it runs or when it is dropped unrun.
     Explode,
     Look,
     Keep,
@@ -83,7 +83,7 @@ enum Body {
         blocks: bool,
         then: Box<Body>,
     },
-    /// The same by a group, which the task that is waited for must not wait for.
+    /// Spawns a task in a group and waits for the group, for which the spawned task must not wait.
     Gather {
         on: Which,
         then: Box<Body>,
@@ -92,11 +92,11 @@ enum Body {
         on: Which,
         then: Box<Body>,
     },
-    /// Waits for a task of a scheduler over another executor, or until that is idle.
+    /// Waits for a task of a scheduler over another executor, or until that scheduler is idle.
     Twin {
         idle: bool,
     },
-    /// Forks in its queue.
+    /// Forks in its own queue.
     Fork(Fork),
 }
 
@@ -105,7 +105,7 @@ enum Body {
 struct Settings {
     #[cfg_attr(fuzzing, arbitrary(with = from::<1, 4, _>))]
     weight: u64,
-    /// Zero for none, as `capacity`.
+    /// Zero stands for no limit, as it does in `capacity`.
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 3, _>))]
     limit: usize,
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 3, _>))]
@@ -120,41 +120,41 @@ struct Settings {
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 enum Step {
-    /// A queue of one of the schedulers.
+    /// Creates a queue of one of the schedulers.
     Create(Which, Settings),
-    /// A scheduler over a queue.
+    /// Creates a scheduler over a queue.
     Nest(Which),
     DropQueue(Which),
     Spawn(Which, Body),
     SpawnDetached(Which, Body),
     SpawnMany(Which, #[cfg_attr(fuzzing, arbitrary(with = from::<0, 99, _>))] usize),
-    /// Each as soon as the one before has ended.
+    /// Spawns tasks, each as soon as the one before has ended.
     SpawnInTurn(Which),
     SpawnWithToken(Which, Body),
-    /// In the program's group.
+    /// Spawns a task in the program's group.
     SpawnInGroup(Which, Body),
-    /// Empty tasks in one go, from an iterator that panics at its end, or does not.
+    /// Spawns empty tasks as one batch, whose iterator panics at its end if the flag is set.
     SpawnBatch(Which, #[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize, bool),
     SpawnFuture(Which),
-    /// A task that occupies a thread and a place from now on; or a place alone, in
-    /// `pool::blocking`.
+    /// Spawns a task that occupies a thread and a place from now on; or, in `pool::blocking`, a
+    /// place alone.
     Hold {
         on: Which,
         blocks: bool,
     },
     Release,
-    /// A task that spawns itself again and again.
+    /// Spawns a task that spawns itself again and again.
     Backlog(Which),
-    /// A foreign job, on the same threads.
+    /// Runs a job of other code on the same threads.
     Foreign,
-    /// Several, in one go, from an iterator that panics at its end, or does not.
+    /// Spawns jobs of other code as one batch, whose iterator panics at its end if the flag is set.
     ForeignBatch(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] usize, bool),
-    /// One that spawns itself again and again.
+    /// Spawns a job of other code that spawns itself again and again.
     ForeignBacklog,
     /// A thread from outside calls `ThreadPool::join` a few times.
     JoinOutside,
     Join(Which),
-    /// A task that waits for another.
+    /// Spawns a task that waits for an earlier task.
     JoinFrom(Which, Which),
     CancelTask(Which),
     DropHandle(Which),
@@ -169,7 +169,7 @@ enum Step {
     Arm(Fault),
     Look(Which),
     WaitIdle(Which),
-    /// For the program's group.
+    /// Waits for the program's group.
     WaitGroup,
     ShutScheduler(Which, bool),
     ShutGround(bool),
@@ -273,8 +273,8 @@ fn kinds() -> Vec<(u32, BoxedStrategy<Step>)> {
     ]
 }
 
-/// Programs of fewer steps than this. Each has only some kinds of steps, so that these meet more
-/// often (Groce and others, *Swarm testing*, ISSTA 2012).
+/// Generates programs of fewer than `end` steps. Each has only some kinds of steps, so that these
+/// meet more often (Groce and others, *Swarm testing*, ISSTA 2012).
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     let steps = any::<u64>().no_shrink().prop_flat_map(move |chosen| {
         let kinds = kinds().into_iter().enumerate();
@@ -294,9 +294,10 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     )
 }
 
-/// Runs a program on a ground of this make.
+/// Runs a program on a ground that `make` returns.
 pub(crate) fn check(program: &Program, make: Make) {
-    /// After the first program that did not end, smaller ones are looked for.
+    /// Whether a program has not ended. Then proptest tries smaller programs, for a tenth of
+    /// `PATIENCE`.
     static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 
     let progress = Arc::<Progress>::default();

@@ -9,34 +9,34 @@ use filch::FairScheduler;
 use std::any::Any;
 use std::sync::Arc;
 
-/// How many tasks of a program may wait in `pool::blocking`: fewer than a pool may have threads.
+/// The most tasks of a program that wait in `pool::blocking`: fewer than a pool may have threads.
 const MOST_BLOCKED: usize = 60;
 
-/// What waits for a task that is being made.
+/// What the waiting tasks keep while they wait for the task that is being made.
 #[derive(Clone, Copy)]
 struct Above {
-    /// A limited queue in which a place is kept meanwhile; the last, if there are several.
+    /// The last limited queue in which a waiting task keeps a place.
     floor: Option<usize>,
-    /// Whether a thread is kept, asleep: then the task must not need another, and not wait in
-    /// `pool::blocking`.
+    /// Whether a waiting task keeps a sleeping thread: then the new task must need no further
+    /// thread, and not wait in `pool::blocking`.
     keeps_thread: bool,
 }
 
 impl World {
-    /// Whether the queue never keeps what is ready waiting.
+    /// Whether the queue never makes a ready task wait: it is calm and has no limit.
     pub(super) fn is_free(&self, tenant: usize) -> bool {
         self.tenants[tenant].is_calm && self.tenants[tenant].limit.is_none()
     }
 
-    /// Whether a task of the one may wait for a task of the other.
+    /// Whether a task of queue `one` may wait for a task of queue `other`.
     pub(super) fn may_wait(&self, one: usize, other: usize) -> bool {
         let to = &self.tenants[other];
         let is_after = |floor| to.limit.is_some() && other >= floor;
         to.is_calm && self.floor(one).is_none_or(is_after)
     }
 
-    /// The last calm queue with a limit among the queue and those below it, in each of which a
-    /// running task keeps a place: what the task waits for must not need a place in that queue or
+    /// Returns the last limited calm queue in which a running task of the queue keeps a place: the
+    /// queue itself or one below it. An awaited task must not need a place in the returned queue or
     /// in one before.
     pub(super) fn floor(&self, tenant: usize) -> Option<usize> {
         let is_limited =
@@ -44,15 +44,15 @@ impl World {
         self.tenants[tenant].chain.iter().copied().filter(is_limited).max()
     }
 
-    /// Whether a thread that runs a task of the one can run a task of the other, if there is no
-    /// other thread.
+    /// Whether a thread that waits in a task of queue `one` can itself run a task of queue `other`,
+    /// if no other thread can.
     pub(super) fn may_help(&self, one: usize, other: usize) -> bool {
         let below = self.schedulers[self.tenants[other].scheduler].on;
         let is_in = below.is_none_or(|it| self.tenants[one].chain.contains(&it));
         is_in || self.ground.pool.is_some() || !known::SIBLINGS_DO_NOT_HELP
     }
 
-    /// A handle of the scheduler for tasks of its queues, if one does not keep what may be paused.
+    /// Returns a handle of the scheduler, unless the handle would keep a queue that may be paused.
     pub(super) fn own(&self, tenant: usize) -> Option<FairScheduler> {
         let scheduler = &self.schedulers[self.tenants[tenant].scheduler];
         let is_kept = scheduler.on.is_none_or(|it| self.is_free(it));
@@ -87,7 +87,7 @@ impl World {
     }
 
     fn plan(&mut self, tenant: usize, body: Body, above: Above) -> Plan {
-        // A queue with room for few is for what main spawns.
+        // A queue with a capacity is for tasks that the main thread spawns.
         let is_roomy = self.tenants[tenant].capacity.is_none();
         match body {
             Body::Return => Plan::Return,
@@ -101,7 +101,7 @@ impl World {
                 Plan::Keep(kept)
             }
             Body::Gather { on, then } if is_roomy => {
-                // As a wait by handle, which it then becomes.
+                // Plans a wait by handle, and makes it a wait by group.
                 let body = Body::Wait { on, blocks: false, then };
                 match self.plan(tenant, body, above) {
                     Plan::Wait(target, _, task) => Plan::Wait(target, How::Gather, task),
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// A calm queue, or the task's own.
+    /// Returns a calm queue, or else the task's own queue.
     fn target(&self, own: usize, which: Which) -> Option<(usize, Target)> {
         let is_calm = |it: &usize| {
             let tenant = &self.tenants[*it];

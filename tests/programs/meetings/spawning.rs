@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::thread;
 
-/// Whether a task is not refused for good reason.
+/// Whether the queue has no good reason to refuse a task.
 fn is_open(world: &World, on: usize) -> bool {
     let is_closed = |it: &usize| world.tenants[*it].is_closed;
     !world.is_shut
@@ -23,7 +23,7 @@ fn is_open(world: &World, on: usize) -> bool {
         && !world.tenants[on].chain.iter().any(is_closed)
 }
 
-/// The task, as the next line of its queue.
+/// Counts the task as given to its queue, and numbers it if the queue is ordered.
 fn as_line(world: &mut World, on: usize, mut task: Task) -> Task {
     let tenant = &mut world.tenants[on];
     tenant.account.given.fetch_add(1, SeqCst);
@@ -67,7 +67,7 @@ pub(super) fn spawn(
 }
 
 pub(super) fn spawn_in_turn(world: &mut World, on: Which) {
-    // Mostly into a queue that has room for few.
+    // Chooses a queue with a capacity, if there is one.
     let on = world.pick_one(on, |it| it.capacity.is_some()).unwrap_or_else(|| world.pick(on));
     world.make_room();
     world.resume(world.tenants[on].chain.clone());
@@ -78,7 +78,7 @@ pub(super) fn spawn_in_turn(world: &mut World, on: Which) {
         if world.pending.len() == before {
             return;
         }
-        // Not by its handle: a sleeping thread comes late.
+        // Polls the handle: a thread that sleeps in `join` would wake up late.
         while world.pending.last().is_some_and(|it| !it.handle.is_finished()) {
             thread::yield_now();
         }
@@ -93,7 +93,7 @@ pub(super) fn spawn_detached(world: &mut World, on: usize, task: Task) {
     assert!(accepted.is_ok() || !is_roomy || !is_open(world, on), "refused: {accepted:?}");
 }
 
-/// What an iterator gives; it panics at its end, if that is wanted.
+/// Yields the items, and then panics if `panics` is set.
 fn batch<T>(items: Vec<T>, panics: bool) -> impl Iterator<Item = T> {
     let end = move || {
         assert!(!panics, "expected: an iterator");
@@ -124,7 +124,7 @@ pub(super) fn spawn_batch(world: &mut World, on: Which, count: usize, panics: bo
 pub(super) fn spawn_future(world: &mut World, on: Which) {
     let on = world.pick(on);
     if world.tenants[on].capacity.is_some() {
-        // No promise says how many are inside.
+        // No promise says how many futures a queue with a capacity has inside.
         return;
     }
     world.tenants[on].account.given.fetch_add(1, SeqCst);
@@ -135,9 +135,9 @@ pub(super) fn spawn_future(world: &mut World, on: Which) {
         let _ = &counted;
         polls += 1;
         match kind {
-            // No thread can wake it any more.
+            // Drops its waker, so no thread can wake it any more.
             0 => {}
-            // Only itself.
+            // Keeps its own waker, so only it could wake itself.
             1 => kept = Some(context.waker().clone()),
             _ if polls == 3 => return Poll::Ready(()),
             _ => context.waker().wake_by_ref(),
@@ -149,14 +149,15 @@ pub(super) fn spawn_future(world: &mut World, on: Which) {
     world.futures.push(future);
 }
 
-/// A task that holds a place. It begins, for there is a place.
+/// Spawns a task that occupies a place, and waits until it begins. It must begin, since a place is
+/// free.
 pub(super) fn hold(world: &mut World, on: usize, blocks: bool) {
     let tenant = &world.tenants[on];
     let blocks = blocks && world.ground.pool.is_some() && world.holders.len() < 8;
     let chain = tenant.chain.clone();
     let has_place = |it: &usize| {
         let it = &world.tenants[*it];
-        // The last place of a calm queue is for those that others wait for.
+        // The last place of a calm queue stays free for tasks for which others wait.
         let most = it.limit.map(|limit| limit - usize::from(it.is_calm));
         !it.is_paused && !it.is_closed && most.is_none_or(|most| it.held < most)
     };
@@ -175,7 +176,7 @@ pub(super) fn hold(world: &mut World, on: usize, blocks: bool) {
     };
     let task = world.task_of(Arc::clone(&tenant.account), None, plan, false);
     let task = as_line(world, on, task);
-    // Also if the task is dropped: what cancels it may have come before.
+    // Opens the gate also when the task is dropped, since an earlier step may cancel it.
     let opens = Opens(Arc::clone(&begun));
     let handle = world.queue(on).spawn(move || {
         let _opens = opens;
@@ -186,7 +187,7 @@ pub(super) fn hold(world: &mut World, on: usize, blocks: bool) {
     begun.wait();
 }
 
-/// There may be a place more, or a thread.
+/// A step may have added a place or a thread. Then one more task must begin there.
 pub(super) fn hold_one_more(world: &mut World) {
     let last = world.holders.last().map(|it| it.chain[0]);
     if let Some(on) = last.filter(|it| world.tenants[*it].queue.is_some()) {
@@ -207,7 +208,7 @@ pub(super) fn backlog(world: &mut World, on: Which) {
     spawn_detached(world, on, task);
 }
 
-/// What others do on these threads has its turn.
+/// Checks that a job of other code has its turn on these threads.
 pub(super) fn foreign(world: &mut World) {
     if world.is_shut {
         return;
@@ -268,7 +269,7 @@ pub(super) fn join_outside(world: &mut World) {
         for _ in 0..10 {
             let [a, b] = [(); 2].map(|()| Counted::new(&ledger.counts));
             let joined = || pool.join(move || a.runs(), move || b.runs());
-            // It says so if the pool drops both closures.
+            // `join` panics if the pool drops both closures.
             if catch_unwind(AssertUnwindSafe(joined)).is_err() && !ledger.may_cancel.load(SeqCst) {
                 ledger.complain("ThreadPool::join panics".to_owned());
             }

@@ -96,7 +96,8 @@ pub(super) fn run(world: &mut World, step: Step) {
         }
         Step::SetWeight(on, weight) => world.queue(world.pick(on)).set_weight(weight).unwrap(),
         Step::SetLimit(on, limit) => {
-            // A calm queue without a limit is waited for as such, and one that is ordered stays so.
+            // Tasks may rely on a calm queue without a limit, so it gets none. An ordered queue
+            // stays ordered.
             let may_change =
                 |it: &Tenant| it.limit.is_some() && !it.is_ordered() && !(it.is_calm && limit == 1);
             let Some(on) = world.pick_one(on, may_change) else { return };
@@ -144,7 +145,8 @@ pub(super) fn run(world: &mut World, step: Step) {
         Step::Arm(fault) => {
             world.cancels();
             if matches!(fault, Fault::Execute | Fault::ExecuteLast) {
-                // That costs a ticket: no thread comes for the tasks that others hold.
+                // The panic costs a ticket. Then perhaps no thread comes for a ready task, so no
+                // holder may need one.
                 world.release();
                 world.has_lost_tickets = true;
             }
@@ -211,7 +213,8 @@ fn create(world: &mut World, on: Which, settings: &Settings) {
 fn nest(world: &mut World, on: Which) {
     let on = world.pick(on);
     if world.tenants[on].chain.len() < 3 && world.tenants[on].capacity.is_none() {
-        // Its tickets are tasks, too.
+        // The tickets of the new scheduler are tasks of this queue, too, and main cannot count
+        // them.
         world.tenants[on].account.given.store(u64::MAX / 2, SeqCst);
         let builder = FairScheduler::builder(world.queue(on).clone());
         let ground = world.tenants[on].account.ground;
@@ -233,7 +236,8 @@ fn drop_queue(world: &mut World, on: Which) {
 fn join(world: &mut World, which: usize) {
     let Pending { handle, tenant, .. } = world.pending.remove(which);
     world.make_room();
-    // What an executor leaves behind when it ends is cancelled, if it tells that it has ended.
+    // An executor that tells when it has ended has cancelled its rest. Otherwise the queues must go
+    // on.
     if !world.is_shut || !world.ground.tells_end {
         world.resume(world.tenants[tenant].chain.clone());
     }
@@ -245,8 +249,8 @@ fn join_from(world: &mut World, on: Which, which: Which) {
     let Some(which) = world.pick_task(which) else { return };
     let is_roomy = world.tenants[on].capacity.is_none();
     let tenant = world.pending[which].tenant;
-    // A task that is inside the queue runs what it joins there as a part of itself: before older
-    // lines.
+    // If the task of `on` is inside the joined task's queue, it runs that task as a part of itself,
+    // before older lines.
     let is_inside = on != tenant && world.tenants[on].chain.contains(&tenant);
     if is_inside && world.tenants[tenant].is_ordered() {
         return;

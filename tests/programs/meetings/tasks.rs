@@ -15,18 +15,18 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
 thread_local! {
-    /// What tasks leave on the thread.
+    /// The handles that tasks leave on their thread.
     static KEPT: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a task does, with everything that it needs for that.
+/// The work of a task, with all values that it needs.
 pub(super) enum Plan {
     Return,
     Panic,
     Yield,
-    /// Drops something that panics.
+    /// Drops a value whose destructor panics.
     Explode,
-    /// Compares what its queue says with what is known.
+    /// Compares the queue's metrics with the records of the program.
     Look,
     /// Leaves a handle in a thread-local.
     Keep(Box<dyn Any + Send>),
@@ -35,33 +35,33 @@ pub(super) enum Plan {
     Detach(Target, Box<Task>),
     /// Waits for a task that another step has spawned.
     Join(JoinHandle<()>, How),
-    /// Says that it has begun, and goes on when it is told to.
+    /// Opens `begun`, and goes on when `release` is open.
     Hold {
         begun: Arc<Gate>,
         release: Arc<Gate>,
         is_blocking: bool,
     },
-    /// Spawns itself again until it is told not to.
+    /// Spawns itself again until the flag is `false`.
     Respawn(Target, Arc<AtomicBool>),
     Fork(Fork),
-    /// The scheduler is one over another executor: whether it is idle can be waited for.
+    /// Waits until a scheduler over another executor is idle.
     WaitIdle(FairScheduler),
 }
 
-/// Where a task spawns.
+/// The queue into which a task spawns.
 #[derive(Clone)]
 pub(super) enum Target {
     Queue(Queue),
-    /// Into its own queue, by a handle of the scheduler.
+    /// The task's own queue, by a handle of the scheduler.
     Own(FairScheduler),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum How {
     Join,
-    /// In `pool::blocking`, for something that the task does.
+    /// In `pool::blocking`, until the awaited task has run.
     Block,
-    /// By a group.
+    /// By a group, which has another task too.
     Gather,
 }
 
@@ -76,13 +76,13 @@ pub(super) struct Task {
     pub(super) end: End,
 }
 
-/// What its destructor does.
+/// The work of a task's destructor.
 pub(super) struct End {
-    /// Looks what the queue says meanwhile.
+    /// The scheduler whose metrics the destructor compares with the records.
     pub(super) fair: Option<FairScheduler>,
     pub(super) account: Arc<Account>,
     pub(super) ledger: Arc<Ledger>,
-    /// Whether it panics if the task has not run.
+    /// Whether the destructor panics if the task has not run.
     pub(super) explodes: bool,
 }
 
@@ -206,7 +206,7 @@ fn wait(ledger: &Arc<Ledger>, target: &Target, how: How, task: Task) {
     ledger.settle(handle);
 }
 
-/// Spawns a task in a group, with one beside it, and waits for both.
+/// Spawns a task and a second one in a group, and waits for both.
 fn gather(ledger: &Arc<Ledger>, target: &Target, task: Task) {
     let (group, same) = (TaskGroup::new(), Arc::clone(ledger));
     let own = group.clone();
@@ -233,12 +233,12 @@ fn gather(ledger: &Arc<Ledger>, target: &Target, task: Task) {
     if group.pending() != 0 {
         ledger.complain("a group has not ended".to_owned());
     }
-    // They are told after the group.
+    // The handles may become ready later than the group.
     [first, second].into_iter().for_each(|it| ledger.settle(it));
 }
 
 impl Ledger {
-    /// Waits for a task, and looks whether it may have ended as it did.
+    /// Waits for a task, and complains if it must not have ended in this way.
     pub(super) fn settle(&self, handle: JoinHandle<()>) {
         if let Err(error) = handle.join() {
             self.look_at(error);
@@ -250,7 +250,8 @@ impl Ledger {
             let payload = error.into_panic();
             let text = payload.downcast_ref::<&str>().map(|it| (*it).to_owned());
             let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-            // A member of a group leaves the payload to the group.
+            // The panic of a member of a group goes to the group, and the handle gets a text
+            // instead.
             let is_known = |it: &str| it.starts_with("expected") || it.ends_with("with the group");
             if !text.as_deref().is_some_and(is_known) {
                 self.complain(format!("a task has panicked: {text:?}"));

@@ -20,30 +20,30 @@ pub(super) struct Scheduler {
     pub(super) on: Option<usize>,
 }
 
-/// A queue.
+/// The state of a queue.
 pub(super) struct Tenant {
     /// `None` once main has dropped its handle.
     pub(super) queue: Option<Queue>,
     pub(super) scheduler: usize,
-    /// The queue, the one that its scheduler is over, and so on.
+    /// The queue, the queue that its scheduler is over, and so on downwards.
     pub(super) chain: Vec<usize>,
     pub(super) is_calm: bool,
     pub(super) limit: Option<usize>,
     pub(super) capacity: Option<usize>,
-    /// How many tasks it has for good, as far as main knows.
+    /// How many of its tasks main has no handle of.
     pub(super) detached: usize,
     pub(super) is_paused: bool,
     pub(super) is_closed: bool,
     /// Whether it ends with the program's token.
     pub(super) has_token: bool,
-    /// How many tasks hold a place.
+    /// How many of its places the `Holder`s occupy.
     pub(super) held: usize,
     pub(super) lines: u64,
     pub(super) account: Arc<Account>,
 }
 
 impl Tenant {
-    /// Whether its tasks begin in the order in which they came, for ever.
+    /// Whether its tasks always begin in the order in which they were spawned.
     pub(super) fn is_ordered(&self) -> bool {
         self.is_calm && self.limit == Some(1)
     }
@@ -59,7 +59,7 @@ pub(super) struct Holder {
 
 pub(super) struct Pending {
     pub(super) handle: JoinHandle<()>,
-    /// Whether it waits in `pool::blocking`.
+    /// Whether the task waits in `pool::blocking`.
     pub(super) blocks: bool,
     pub(super) tenant: usize,
 }
@@ -69,8 +69,8 @@ pub(super) struct World {
     /// How many threads it has now.
     pub(super) threads: usize,
     pub(super) is_shut: bool,
-    /// Whether an executor panics, so that a ticket is missing until the next event; or is closed,
-    /// so that none comes.
+    /// Whether tickets are missing: an executor panics and loses one until the next event, or it is
+    /// closed and takes none.
     pub(super) has_lost_tickets: bool,
     pub(super) faults: Arc<Faults>,
     pub(super) ledger: Arc<Ledger>,
@@ -88,12 +88,12 @@ pub(super) struct World {
     pub(super) outside: Vec<thread::JoinHandle<()>>,
     pub(super) token: CancelToken,
     pub(super) group: TaskGroup,
-    /// How many tasks wait in `pool::blocking`.
+    /// How many tasks of the program wait in `pool::blocking`.
     pub(super) blocked: usize,
     _twins_ground: Ground,
 }
 
-/// Runs a program, and says in `at` how far it is.
+/// Runs a program, and records its current step in `progress`.
 pub(super) fn run(program: Program, make: Make, progress: &Arc<Progress>) {
     static GROUNDS: AtomicU64 = AtomicU64::new(1);
 
@@ -194,12 +194,12 @@ impl World {
         });
     }
 
-    /// One of the queues that main has a handle of.
+    /// Chooses one of the queues of which main has a handle.
     pub(super) fn pick(&self, which: Which) -> usize {
         self.pick_one(which, |_| true).expect("the first default queue stays")
     }
 
-    /// One of those that are as said.
+    /// Chooses one of these queues for which `is_it` returns `true`.
     pub(super) fn pick_one(&self, which: Which, is_it: impl Fn(&Tenant) -> bool) -> Option<usize> {
         let tenants = self.tenants.iter().enumerate();
         let those: Vec<usize> =
@@ -211,8 +211,8 @@ impl World {
         self.tenants[tenant].queue.as_ref().unwrap()
     }
 
-    /// Prepares for the end of these queues, if they may end: no scheduler over one of them gets a
-    /// further ticket, and none may need one.
+    /// Prepares for the end of the queues for which `is_one` returns `true`. A scheduler over one
+    /// of them gets no further ticket, so none may be needed.
     pub(super) fn may_close(&mut self, is_one: impl Fn(usize) -> bool) -> bool {
         if self.schedulers.iter().any(|it| it.on.is_some_and(&is_one)) {
             self.release();
@@ -222,17 +222,17 @@ impl World {
         true
     }
 
-    /// Something cancels tasks from now on.
+    /// Records that something cancels tasks from now on.
     pub(super) fn cancels(&self) {
         self.ledger.may_cancel.store(true, SeqCst);
     }
 
-    /// A task that main has a handle of, counted from the newest.
+    /// Returns the index of a task that main has a handle of, counted from the newest.
     pub(super) fn pick_task(&self, which: Which) -> Option<usize> {
         self.pending.len().checked_sub(usize::from(which) + 1)
     }
 
-    /// Ends what holds places, and what goes on for ever.
+    /// Ends all holders and all backlogs.
     pub(super) fn release(&mut self) {
         for Holder { handle, release, chain, .. } in self.holders.drain(..) {
             release.open();
@@ -242,12 +242,12 @@ impl World {
         self.backlogs.drain(..).for_each(|it| it.store(false, SeqCst));
     }
 
-    /// How many threads are held.
+    /// How many threads the holders occupy.
     pub(super) fn held_threads(&self) -> usize {
         self.holders.iter().filter(|it| it.has_thread).count()
     }
 
-    /// Has a thread and a place of each queue free.
+    /// Makes sure that a thread is free, and a place of each queue.
     pub(super) fn make_room(&mut self) {
         let is_full = |it: &Tenant| it.limit.is_some_and(|limit| it.held >= limit);
         if self.held_threads() >= self.threads || self.tenants.iter().any(is_full) {
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// Resumes these queues, as far as main has handles.
+    /// Resumes these queues, if main still has their handles.
     pub(super) fn resume(&mut self, tenants: impl IntoIterator<Item = usize>) {
         for it in tenants {
             if let Some(queue) = &self.tenants[it].queue {
@@ -265,19 +265,19 @@ impl World {
         }
     }
 
-    /// Has futures come to their end.
+    /// Cancels all futures, and waits for them.
     pub(super) fn end_futures(&mut self) {
         if !self.futures.is_empty() {
             self.resume(0..self.tenants.len());
         }
         for future in self.futures.drain(..) {
             future.cancel();
-            // Some were ready before.
+            // Some futures were ready before the cancel.
             let _ = future.join();
         }
     }
 
-    /// Drops all handles, and sees that everything comes to its end.
+    /// Drops all handles, and checks that all tasks and threads end.
     fn end(mut self, say: impl Fn(String)) {
         self.faults.disarm();
         self.release();
@@ -287,7 +287,7 @@ impl World {
             self.resume(self.schedulers.iter().filter_map(|it| it.on).collect::<Vec<_>>());
         }
         say("the end: handles go".to_owned());
-        // The outermost first: a scheduler keeps the queue that it is over.
+        // The outermost queue goes first, since a scheduler keeps the queue that it is over.
         while let Some(tenant) = self.tenants.pop() {
             drop(tenant);
         }

@@ -8,42 +8,42 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 thread_local! {
-    /// How many tasks this thread runs: one, or those that wait for one another.
+    /// How many tasks are on this thread's stack: one, and those that run in its waits.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One queue's.
+/// The records of one queue.
 #[derive(Default)]
 pub(super) struct Account {
     /// The queue that its scheduler is over.
     below: Option<usize>,
     /// How many of its tasks may run at once.
     pub(super) limit: usize,
-    /// The highest limit that it has had: a task that runs goes on when the limit falls.
+    /// The highest limit that it has had. Tasks that run go on when the limit falls.
     pub(super) highest: usize,
     in_flight_limit: Option<usize>,
     pub(super) is_paused: bool,
     pub(super) is_closed: bool,
-    /// It may be cancelled with the program's token.
+    /// Whether it may be cancelled with the program's token.
     pub(super) has_token: bool,
-    /// Tasks of a queue above may wait, so it stays open. Otherwise a thread of a scheduler's own,
-    /// and not the stepper's, would run what they wait for.
+    /// Whether tasks of a queue above may wait, so that this queue stays open. If it were closed, a
+    /// thread of the scheduler's own, and not the stepper's, would run the awaited tasks.
     pub(super) is_needed: bool,
-    /// Its closures begin in the order in which they were spawned.
+    /// Whether its closures begin in the order in which they were spawned.
     pub(super) is_ordered: bool,
     accepted: usize,
-    /// Begun, or dropped before.
+    /// How many tasks have begun, or were dropped unrun.
     gone: usize,
-    /// Closures that have not begun, and futures that were spawned or woken.
+    /// How many closures have not begun, plus the futures that were spawned or woken.
     waiting: usize,
-    /// The futures of these that have not begun.
+    /// How many futures in `waiting` have not begun.
     fresh: usize,
     running: usize,
-    /// Futures that have begun and have not ended.
+    /// How many futures have begun and have not ended.
     in_flight: usize,
-    /// The closure that began last.
+    /// The number of the closure that began last.
     last: Option<usize>,
-    /// Forks that no thread has begun.
+    /// How many forks no thread has begun.
     offered: usize,
 }
 
@@ -71,32 +71,33 @@ impl Account {
     }
 }
 
-/// When a task began or was polled, in nanoseconds, and which.
+/// The time in nanoseconds at which each task began or was polled, and the task's number.
 pub(super) type Log = Vec<(u128, usize)>;
 
 #[derive(Default)]
 pub(super) struct Entries {
     pub(super) accounts: Vec<Account>,
     made: usize,
-    /// Whether the tasks that are made have the program's token.
+    /// Whether the tasks that are made get the program's token.
     pub(super) with_token: bool,
-    /// Tasks with that token that wait or sleep.
+    /// How many tasks with that token wait or sleep.
     pub(super) under_token: usize,
     /// How many threads run tasks.
     busy: usize,
     log: Log,
-    /// What may not be and was.
+    /// The broken promises.
     faults: Vec<String>,
 }
 
 impl Entries {
-    /// The queue, and those that its scheduler is over.
+    /// Returns the queue and the queues below it: that of its scheduler, and so on.
     fn chain(&self, queue: usize) -> Vec<usize> {
         let below = |it: &usize| self.accounts[*it].below;
         std::iter::successors(Some(queue), below).collect()
     }
 
-    /// Whether tasks of the queue may wait: those below stay open. Has them stay so.
+    /// Whether tasks of the queue may wait, because the queues below it stay open. If so, marks
+    /// them as needed.
     pub(super) fn may_wait(&mut self, queue: usize) -> bool {
         let below = &self.chain(queue)[1..];
         let may_end = |it: &usize| self.accounts[*it].is_closed || self.accounts[*it].has_token;
@@ -126,7 +127,7 @@ impl Entries {
         self.faults.push(format!("{what}: task {} of queue {}", life.id, life.queue));
     }
 
-    /// A task begins to run, or a future to be polled.
+    /// Records that a task begins to run, or that a future is polled.
     fn enters(&mut self, life: &Life) {
         if self.takes_place(life.queue) {
             self.fault("more run at once than may", life);
@@ -135,7 +136,7 @@ impl Entries {
         self.under_token -= usize::from(life.has_token);
     }
 
-    /// A thread takes a place of the queue. Returns whether there are too many then.
+    /// Records that a thread takes a place of the queue. Returns whether too many tasks run then.
     fn takes_place(&mut self, queue: usize) -> bool {
         let mut are_too_many = false;
         for it in self.chain(queue) {
@@ -156,7 +157,7 @@ impl Entries {
     }
 }
 
-/// What a program knows.
+/// The records of a program, which its tasks share.
 pub(super) struct Books {
     clock: StepperHandle,
     entries: Mutex<Entries>,
@@ -168,11 +169,11 @@ impl Books {
     }
 
     pub(super) fn entries(&self) -> MutexGuard<'_, Entries> {
-        // A check that fails leaves it, and tasks are still dropped then.
+        // A check that fails poisons the lock, and tasks are still dropped afterwards.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No thread is idle while a task could run.
+    /// Checks that no thread is idle while a task could run.
     pub(super) fn check(&self, threads: usize) {
         let entries = self.entries();
         let mut queues = 0..entries.accounts.len();
@@ -181,7 +182,7 @@ impl Books {
         assert_eq!(ready, None, "a thread is idle, and a task of this queue could run");
     }
 
-    /// What ran when, if all tasks have ended.
+    /// Returns when each task ran, if all tasks have ended.
     pub(super) fn finish(&self) -> Log {
         let mut entries = self.entries();
         assert!(entries.faults.is_empty(), "{:#?}", entries.faults);
@@ -217,7 +218,7 @@ pub(super) struct Life {
     has_begun: Cell<bool>,
 }
 
-/// A future, for those who wake it.
+/// The waker and state of a future, for the threads that wake it.
 #[derive(Clone)]
 pub(super) struct Sleeper {
     books: Arc<Books>,
@@ -227,12 +228,12 @@ pub(super) struct Sleeper {
 }
 
 impl Sleeper {
-    /// It is polled with this waker.
+    /// Leaves the waker with which the future is polled.
     pub(super) fn leave(&self, waker: &Waker) {
         *self.waker.lock().unwrap() = Some(waker.clone());
     }
 
-    /// Wakes it, if it sleeps or not.
+    /// Wakes the future, whether it sleeps or not.
     pub(super) fn wake(&self) {
         let mut state = self.state.lock().unwrap();
         match *state {
@@ -245,7 +246,7 @@ impl Sleeper {
         }
         drop(state);
         let waker = self.waker.lock().unwrap().clone();
-        // A future that has not begun has none yet.
+        // A future that has not begun has left no waker.
         waker.iter().for_each(Waker::wake_by_ref);
     }
 }
@@ -275,7 +276,7 @@ impl Life {
         std::mem::replace(&mut *self.state.lock().unwrap(), to)
     }
 
-    /// It runs, or is polled.
+    /// Records that the task begins to run, or is polled.
     pub(super) fn enter(&self) {
         let (now, before) = (self.books.clock.now().as_nanos(), self.turn(State::Running));
         let mut entries = self.books.entries();
@@ -303,7 +304,7 @@ impl Life {
         }
     }
 
-    /// A future has been polled and is not ready.
+    /// Records that the future has been polled and is not ready.
     pub(super) fn pause(&self) {
         let mut state = self.state.lock().unwrap();
         let is_woken = *state == State::Woken;
@@ -335,11 +336,11 @@ impl Drop for Life {
     }
 }
 
-/// A fork: from being offered to its end.
+/// The record of a fork, from its offer to its end.
 pub(super) struct Part {
     books: Arc<Books>,
     queue: usize,
-    /// Whether it has taken a place, once it has begun.
+    /// `None` before the fork has begun, and then whether it has taken a place.
     begun: Option<bool>,
 }
 
@@ -349,7 +350,8 @@ impl Part {
         Part { books: Arc::clone(books), queue, begun: None }
     }
 
-    /// It begins: in the place of what this thread runs, or in one of its own.
+    /// Records that the fork begins: in the place of the task on this thread, or in a place of its
+    /// own.
     pub(super) fn begin(&mut self) {
         let (now, mut entries) = (self.books.clock.now().as_nanos(), self.books.entries());
         entries.accounts[self.queue].offered -= 1;

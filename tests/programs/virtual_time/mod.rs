@@ -1,9 +1,9 @@
-//! Random programs of queue operations on a virtual clock, where the checks are exact: a task runs
+//! Random programs of queue operations on a virtual clock, where the checks are exact. A task runs
 //! if and only if it may, and the same program runs the same way twice.
 //!
 //! `tests/fair/virtual_time.rs` writes them with proptest, the fuzz target of the same name with
-//! libFuzzer. Tasks panic, spawn themselves again, fork and wait for tasks of other queues; futures
-//! yield, sleep and are woken; schedulers are over queues; queues and tasks have tokens, groups and
+//! libFuzzer. Tasks panic, spawn themselves again, fork and wait for tasks of other queues. Futures
+//! yield, sleep and are woken. Schedulers are over queues. Queues and tasks have tokens, groups and
 //! permits.
 //!
 //! So that each wait ends, a task waits only for tasks of later queues whose scheduler is over the
@@ -29,7 +29,7 @@ use tasks::{Body, Maker, Spawned, Target, body};
 /// The panics that programs cause.
 pub(crate) const EXPECTED: &[&str] = &["expected"];
 
-/// A number that chooses one of the things that there are.
+/// A number that chooses one of the queues or schedulers of the program.
 type Which = u8;
 
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
@@ -39,7 +39,7 @@ struct Settings {
     weight: u64,
     #[cfg_attr(fuzzing, arbitrary(with = from::<1, 3, _>))]
     limit: usize,
-    /// Zero for none.
+    /// Zero stands for no limit.
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 3, _>))]
     in_flight: usize,
     #[cfg_attr(fuzzing, arbitrary(with = from::<0, 4, _>))]
@@ -48,7 +48,7 @@ struct Settings {
     has_token: bool,
 }
 
-/// What a task has beside its closure.
+/// The options of a task besides its closure.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Copy, Debug)]
 struct With {
@@ -59,9 +59,9 @@ struct With {
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 enum Step {
-    /// A queue of one of the schedulers.
+    /// Creates a queue of one of the schedulers.
     Create(Which, Settings),
-    /// A scheduler over a queue.
+    /// Creates a scheduler over a queue.
     Nest(Which),
     DropQueue(Which),
     Spawn(Which, With, Body, #[cfg_attr(fuzzing, arbitrary(with = from::<0, 299, _>))] u64),
@@ -71,7 +71,7 @@ enum Step {
         #[cfg_attr(fuzzing, arbitrary(with = from::<0, 299, _>))] u64,
     ),
     CancelTask(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 19, _>))] usize),
-    /// A future that sleeps, or is not there any more.
+    /// Wakes a future, which may sleep or have ended.
     Wake(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 19, _>))] usize),
     CancelToken,
     Pause(Which),
@@ -81,11 +81,11 @@ enum Step {
     Close(Which),
     CancelQueue(Which),
     OneTurn,
-    /// In microseconds.
+    /// Advances the clock by this many microseconds.
     Advance(#[cfg_attr(fuzzing, arbitrary(with = from::<1, 399, _>))] u64),
 }
 
-/// One program, and what it runs on.
+/// One program, with the seed and the threads of its stepper.
 #[cfg_attr(fuzzing, derive(arbitrary::Arbitrary))]
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -136,7 +136,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Programs of fewer steps than this.
+/// Generates programs of fewer than `end` steps.
 pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     let steps = prop::collection::vec(step(), 0..end);
     (any::<u64>(), 1_usize..=4, any::<bool>(), steps)
@@ -149,7 +149,7 @@ struct Scheduler {
     below: Option<usize>,
 }
 
-/// What one run of a program has at hand.
+/// The state of one run of a program.
 struct Run {
     stepper: Stepper,
     by_turns: bool,
@@ -161,7 +161,7 @@ struct Run {
     group: TaskGroup,
 }
 
-/// Runs what may drop closures that panic then.
+/// Calls `f`, which may drop closures whose destructors panic.
 fn catch(f: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(f)) {
         let text = payload.downcast_ref::<&str>().copied().unwrap_or_default();
@@ -205,7 +205,7 @@ impl Run {
             if let Some(futures) = in_flight { builder.max_in_flight(futures) } else { builder };
         builder = if settings.is_paused { builder.paused() } else { builder };
         builder = if settings.has_token { builder.token(&self.token) } else { builder };
-        // A scheduler over a closed queue makes none.
+        // A scheduler over a closed queue creates no queue.
         let Ok(queue) = builder.build() else { return };
         let accounts = &mut self.maker.books.entries().accounts;
         let mut account = Account::new(*below, limit, in_flight, settings.is_paused);
@@ -214,7 +214,7 @@ impl Run {
         self.tenants.push(Target { queue, account: accounts.len() - 1 });
     }
 
-    /// The queue, and what is known of it.
+    /// Returns a queue and its records.
     fn tenant(&self, which: Which) -> &Target {
         &self.tenants[usize::from(which) % self.tenants.len()]
     }
@@ -269,7 +269,8 @@ impl Run {
     }
 
     fn step(&mut self, threads: usize, step: &Step) {
-        // Also if a refused closure has panicked when it was dropped.
+        // The step before may have left this set, if a refused closure panicked when it was
+        // dropped.
         self.maker.books.entries().with_token = false;
         match *step {
             Step::Create(on, ref settings) => return self.create(on, settings),
@@ -304,7 +305,7 @@ impl Run {
                 self.add_scheduler(builder, Some(account));
             }
             Step::DropQueue(which) => {
-                // A queue that no handle can resume would keep its tasks.
+                // A paused queue without a handle could not be resumed, and would keep its tasks.
                 self.step(threads, &Step::Resume(which));
                 let which = usize::from(which) % self.tenants.len();
                 drop(self.tenants.swap_remove(which));
@@ -313,7 +314,7 @@ impl Run {
             Step::SpawnMany(which, count, micros) => {
                 let Target { queue, account } = self.tenant(which);
                 let tasks: Vec<_> = (0..count).map(|_| self.maker.work(*account, micros)).collect();
-                // A closed queue refuses them.
+                // A closed queue refuses these tasks.
                 let _ = queue.spawn_batch(tasks);
             }
             Step::Pause(which) => {
@@ -345,7 +346,7 @@ impl Run {
         }
     }
 
-    /// Lets everything come to its end, and returns what ran when.
+    /// Lets all tasks end, and returns when each ran.
     fn end(mut self) -> Log {
         self.maker.books.entries().with_token = false;
         for it in &self.tenants {
@@ -371,13 +372,13 @@ impl Run {
 fn run(program: &Program) -> Log {
     let mut run = Run::new(program);
     for step in &program.steps {
-        // A refused closure is dropped here.
+        // A refused closure is dropped within this call, and may panic.
         catch(|| run.step(program.threads, step));
     }
     run.end()
 }
 
-/// Runs a program twice, in the same way. Returns whether nothing was wrong.
+/// Runs a program twice, in the same way. Returns the panic of a check that fails.
 fn holds(program: &Program) -> Result<(), Box<dyn Any + Send>> {
     catch_unwind(|| {
         let log = run(program);
@@ -385,8 +386,8 @@ fn holds(program: &Program) -> Result<(), Box<dyn Any + Send>> {
     })
 }
 
-/// Checks a program, and that it runs the same way twice. If not, prints it without the steps that
-/// make no difference.
+/// Checks a program, and that it runs the same way twice. If a check fails, prints the program
+/// without the steps that make no difference.
 pub(crate) fn check(mut program: Program) {
     let Err(payload) = holds(&program) else { return };
     for index in (0..program.steps.len()).rev() {

@@ -21,7 +21,7 @@ use std::time::Duration;
 pub(super) enum Body {
     Work,
     Panic,
-    /// Panics when it drops something, which it also does if it is dropped before it runs.
+    /// Panics in a destructor, while it runs or when it is dropped unrun.
     Explode,
     /// Spawns itself again, the given number of times.
     Respawn(#[cfg_attr(fuzzing, arbitrary(with = from::<0, 9, _>))] u8),
@@ -59,20 +59,20 @@ pub(super) fn body() -> impl Strategy<Value = Body> {
     ]
 }
 
-/// A queue, for tasks that spawn there.
+/// A queue into which tasks spawn, and its number.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) queue: Queue,
     pub(super) account: usize,
 }
 
-/// What tasks are made of.
+/// The state from which tasks are made.
 pub(super) struct Maker {
     pub(super) books: Arc<Books>,
     pub(super) counts: Arc<Counts>,
 }
 
-/// Runs for the given time.
+/// Works for the given virtual time.
 fn work(micros: u64) {
     sim::work(Duration::from_micros(micros));
 }
@@ -116,13 +116,13 @@ impl Maker {
             works();
             if let Some(times) = times.checked_sub(1) {
                 let next = same.respawns(target.clone(), times, micros);
-                // A closed queue refuses it.
+                // A closed queue refuses this task.
                 let _ = target.queue.spawn_detached(next);
             }
         })
     }
 
-    /// Spawns a task of another queue, works, and waits for that.
+    /// Returns a task that spawns a task of another queue, works, and waits for the other task.
     pub(super) fn waits(
         &self,
         account: usize,
@@ -139,7 +139,7 @@ impl Maker {
             let inner = on.queue.task().group(&group).spawn(same.work(on.account, micros));
             drop(on);
             work(micros);
-            // Cancelled or refused if the queue is.
+            // The awaited task is cancelled or refused if its queue is.
             if by_group {
                 let _ = group.wait();
                 assert!(inner.is_finished(), "the group waits for its task");
@@ -210,7 +210,7 @@ impl Tree {
     fn grow(&self, depth: u8, micros: u64) {
         let Some(depth) = depth.checked_sub(1) else {
             work(micros);
-            // The rightmost leaf is the cheapest.
+            // The rightmost leaf has the least work.
             assert!(!self.panics || micros % 2 == 0, "expected: a fork");
             return;
         };

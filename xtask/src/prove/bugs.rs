@@ -12,7 +12,7 @@ pub(super) struct Bug {
     pub(super) covered: String,
 }
 
-/// The table of DESIGN.md, and every test in the files `known_bugs.rs`.
+/// Returns the rows of the table in DESIGN.md, and every test in the files `known_bugs.rs`.
 pub(super) fn known() -> Result<Vec<Bug>> {
     let design = fs::read_to_string("DESIGN.md")?;
     let section = design.split("\n## ").find(|it| it.contains("Known bugs of the field\n"));
@@ -33,7 +33,7 @@ pub(super) fn known() -> Result<Vec<Bug>> {
     Ok(bugs)
 }
 
-/// Tests with the first line of what is said above them.
+/// Returns the tests, each with the first line of its comment.
 fn named_tests(text: &str) -> Vec<(String, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -46,7 +46,7 @@ fn named_tests(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What the bugs are said to be covered by, and is not there.
+/// Returns the names of tests and models that should cover the bugs, but do not exist.
 pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
     let names = names()?;
     let is_name = |it: &&str| {
@@ -70,7 +70,7 @@ pub(super) fn missing(bugs: &[Bug]) -> Result<Vec<String>> {
     Ok(missing)
 }
 
-/// The names of all functions and modules of the tests and models, those that macros make included.
+/// Returns the names of all functions and modules of the tests and models, with those from macros.
 fn names() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for folder in ["tests", "loom-tests", "shuttle-tests"] {

@@ -4,7 +4,7 @@ use runner::Result;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What a file says of itself first.
+/// Returns the first sentence of a file's header.
 pub(super) fn first_sentence(text: &str) -> String {
     let lines = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
     let all = lines.collect::<Vec<&str>>().join(" ");
@@ -12,7 +12,7 @@ pub(super) fn first_sentence(text: &str) -> String {
     all[..end].to_owned()
 }
 
-/// What each pair claims under its heading in proofs/orderings.md.
+/// Returns the claim of each pair, from its section of `proofs/orderings.md`.
 pub(super) fn claims() -> Result<BTreeMap<String, String>> {
     let text = fs::read_to_string("proofs/orderings.md")?;
     let mut claims = BTreeMap::new();

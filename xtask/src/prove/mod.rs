@@ -16,8 +16,8 @@ use std::env;
 use std::process::Command;
 use std::time::Instant;
 
-/// One of our own commands: its name, what follows it quickly, what otherwise, and why it cannot
-/// run.
+/// One of our own commands: its name, its arguments with `--quick`, those without, and why it
+/// cannot run.
 struct Part {
     name: &'static str,
     quick: &'static [&'static str],
@@ -56,7 +56,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     let start = Instant::now();
     let mut failures = Vec::new();
     let mut ran = Vec::new();
-    // Of mutants there is a record.
+    // A recorded run of the mutants (`proofs/mutants.tsv`) stands in for them, as they take hours.
     for part in parts().into_iter().filter(|it| !(quick || from_reports) || it.name != "mutants") {
         let more = if quick { part.quick } else { part.full };
         if let Some(reason) = part.skipped {

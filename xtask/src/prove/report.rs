@@ -1,5 +1,5 @@
-//! The report of `cargo xtask prove`: which properties were checked, how far, and which were not.
-//! Most methods of `Report` read the table of one command.
+//! The report of `cargo xtask prove`: the checked properties, how far each was checked, and the
+//! unchecked ones. Most methods of `Report` read the table of one command.
 
 use super::bugs;
 use super::claims::{claims, first_sentence};
@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-/// Campaigns that were longer than a run of this command, each with its day.
+/// The record of campaigns that were longer than a run of this command, each with its day.
 const CAMPAIGNS: &str = "proofs/campaigns.tsv";
 
-/// The last time that every mutant was tried, with its day.
+/// The record of the last run of all mutants, with its day.
 const MUTANTS: &str = "proofs/mutants.tsv";
 
-/// The mutants that are no loss, each with its reason.
+/// The surviving mutants that are no loss, each with its reason.
 const EXPLAINED: &str = "proofs/mutants.md";
 
-/// What nothing here shows.
+/// The limits of the checks, as the last section of the report.
 const NOT_SHOWN: &str = "\
 - Programs larger than the models, but by chance: shuttle's schedules, fuzzing, stress.
 - Executions that loom 0.7 leaves out: load buffering, a read-modify-write or a failed compare-exchange that reads an
@@ -36,7 +36,7 @@ fn counted(number: u64) -> String {
     grouped(&number.to_string())
 }
 
-/// Writes the report; returns what is wrong with what it is made of.
+/// Writes the report. Returns the errors in the data of which it is made.
 pub(super) fn write(ran: &[&str], command: &str, took: Duration) -> Result<Vec<String>> {
     let read = |name: &'static str| match ran.contains(&name) {
         true => tsv::report(name),
@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// These columns of some rows.
+    /// Returns these columns of some rows.
     fn columns<'a, const N: usize>(
         &mut self,
         names: [&'static str; N],
@@ -342,7 +342,7 @@ impl Report {
         Ok(())
     }
 
-    /// Those of this run, or the recorded ones.
+    /// Reports the mutants of this run, or else the recorded ones.
     fn mutated(&mut self, mutants: &[Row]) -> Result {
         self.head("Mutants (`cargo xtask mutants`)");
         let text = fs::read_to_string(MUTANTS).map_err(|error| format!("{MUTANTS}: {error}"))?;
