@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod crew;
 mod held;
 mod helping;
 mod pool;

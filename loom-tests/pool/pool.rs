@@ -178,15 +178,15 @@ fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
 struct Told(Arc<Event>);
 
 #[derive(Default)]
-struct Event(Mutex<bool>, Condvar);
+pub(super) struct Event(Mutex<bool>, Condvar);
 
 impl Event {
-    fn tell(&self) {
+    pub(super) fn tell(&self) {
         *self.0.lock().unwrap() = true;
         self.1.notify_one();
     }
 
-    fn wait(&self) {
+    pub(super) fn wait(&self) {
         let mut is_told = self.0.lock().unwrap();
         while !*is_told {
             is_told = self.1.wait(is_told).unwrap();
