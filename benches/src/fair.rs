@@ -141,7 +141,7 @@ pub struct Cost {
     pub name: &'static str,
     /// The most that a task in filch's queues may take above the bare pool.
     pub goal: f64,
-    /// The median times of the bare pool, of filch's queues and of [`Toub`]'s pool.
+    /// The median times of the bare pool, of filch's queues and of `Toub`'s pool.
     pub times: [f64; 3],
     /// The median of the rounds' differences between filch's queues and the bare pool.
     pub above: f64,

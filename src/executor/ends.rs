@@ -49,8 +49,9 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// The error of a wait that could not end. A thread gets this error if it waits for its own pool,
-/// for a pool whose jobs it is dropping, or for a scheduler over the executor whose job it runs.
+/// The error of a wait that could not end. A thread gets this error if it waits for its own pool, or
+/// for a pool whose jobs it is dropping. It also gets it if it runs a job of an executor, and waits
+/// for a scheduler over that executor.
 ///
 /// # Examples
 ///

@@ -220,8 +220,8 @@ pub(super) fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| waits_for_place(it))
 }
 
-/// Returns whether this thread may run the tasks of this gate as soon as the gate has a free place,
-/// or is dropping the tasks of the gate's queue.
+/// Returns whether this thread may run the gate's tasks once the gate has a free place. Also returns
+/// `true` if this thread is dropping the tasks of the gate's queue.
 fn may_end_here(limited: &Limited) -> bool {
     waits_for_place(limited) || limited.0.drops_here(None)
 }
@@ -251,8 +251,8 @@ fn with_below(limited: &Limited) -> impl Iterator<Item = Limited> {
     iter::successors(Some(limited.clone()), |it| it.0.below())
 }
 
-/// Returns this gate and the gates below it, without the gates of which neither this thread nor a
-/// thread that waits for this thread has a place.
+/// Of this gate and the gates below it, returns those whose places are held here. This thread holds
+/// them, or a thread that waits for this one.
 pub(super) fn held(limited: &Limited) -> Vec<Limited> {
     with_below(limited).filter(|it| current::places_of_waiters(it.0.home()) != 0).collect()
 }

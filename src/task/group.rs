@@ -281,9 +281,9 @@ impl Group {
         closures.chain(rest.polled.iter()).cloned().collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. This is so if a task of
-    /// the group needs a place, to begin or to be polled, but all places stay taken while this
-    /// thread waits.
+    /// Returns whether a wait for the group would never end on this thread. A task of the group might
+    /// need a place while this thread waits, and all places stay taken. Or this thread is dropping
+    /// the tasks of a queue, and one of the group's tasks is of that queue.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {

@@ -154,8 +154,8 @@ impl State {
 
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // In the modification order of this word, the claim comes after the releases of the last
-        // poll and of the wake-up that led to this poll. So the claimer sees the writes of both.
+        // In this word's modification order, the claim comes after two releases: by the last poll,
+        // and by the wake-up that led to this poll. So the claimer sees the writes of both.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 
