@@ -136,8 +136,8 @@ impl Log {
 /// - no thread finds the queue empty while an item is known to be there, or a chain of items. In a
 ///   chain, each item is pushed before the previous item is taken;
 /// - no thread takes the later of two items before the earlier, if their pushes have a known order.
-/// The earlier item is not left at the end if the later is gone. The items of one batch have no
-/// order.
+///   The earlier item is not left at the end if the later is gone. The items of one batch have no
+///   order.
 ///
 /// # Panics
 ///

@@ -88,6 +88,9 @@
 //! | the executor [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
+//! If a job of the executor waits for a task of a paused queue, the executor cannot end. It ends
+//! once the queue is resumed or cancelled, or a task is submitted to the queue.
+//!
 //! The handles of dropped tasks report that they were cancelled.
 //!
 //! A queue may become ready while the executor is full and no ticket is under way. Then the

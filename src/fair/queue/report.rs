@@ -11,10 +11,11 @@ use core::time::Duration;
 
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
-/// The numbers are read one after the other, and are exact while no task of the queue runs. A lease
-/// updates them at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue
-/// with a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the
-/// task's handle reports the task done. Only the panic of a task is counted later.
+/// The numbers are read one after the other. They are exact while no task of the queue runs, but
+/// for [`pending`](Self::pending). A lease updates them at its end, and each time that 64 tasks have
+/// ended or 10 µs have passed. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), a
+/// task's end is counted before the task's handle reports the task done. Only the panic of a task is
+/// counted later.
 ///
 /// # Examples
 ///
@@ -40,8 +41,9 @@ pub struct QueueMetrics {
     /// Tasks that the queue has refused.
     pub refused: u64,
     /// Accepted tasks that have not ended, including those that run. A queue with a capacity of
-    /// 1,024 or more, such as the default, counts ended tasks in batches. Then the number can be
-    /// too high, by up to 64 for each lease.
+    /// 1,024 or more counts ended tasks in batches. Then the number can be too high, by up to 64
+    /// for each lease. A queue without a capacity, the default, does so too. It also counts ended
+    /// closures whose jobs are still queued, such as tasks cancelled while the queue is paused.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,

@@ -72,7 +72,8 @@ pub struct WorkerMetrics {
     /// How many jobs are in the worker's deque, together with the futures that have woken
     /// themselves while this worker polled them.
     pub local_queue_depth: usize,
-    /// How many jobs the worker has run.
+    /// How many jobs the worker has run. A task that a thread ran while it waited for the task does
+    /// not count.
     pub tasks_run: u64,
     /// How often the worker went to sleep.
     pub park_count: u64,

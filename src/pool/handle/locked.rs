@@ -214,7 +214,8 @@ impl LockedPool {
         TaskBuilder::on(self)
     }
 
-    /// Returns how many detached jobs have panicked.
+    /// Returns how many detached jobs, and destructors of tasks that the pool dropped, have
+    /// panicked.
     ///
     /// # Examples
     ///

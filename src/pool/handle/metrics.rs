@@ -33,7 +33,7 @@ pub struct PoolMetrics {
     pub num_blocked: usize,
     /// Jobs in the queues that all workers share.
     pub global_queue_depth: usize,
-    /// How many detached jobs and hooks have panicked.
+    /// How many detached jobs, hooks, and destructors of tasks that the pool dropped have panicked.
     pub panic_count: usize,
     /// An entry for each live thread and each guest. One more entry, of index `None`, has the sums
     /// of all threads that have gone, if they did anything.
@@ -41,7 +41,8 @@ pub struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    /// Returns the number of jobs that the pool has run.
+    /// Returns the number of jobs that the pool has run. A task that a thread ran while it waited
+    /// for the task does not count.
     ///
     /// # Examples
     ///
