@@ -225,9 +225,9 @@ impl State {
         self.0.load(Relaxed) & CLAIMED != 0
     }
 
-    /// Marks the task as counted, and returns whether it did. Does nothing if a thread has claimed
-    /// the task. `others_know` says that every claimer takes the task off the count. If it is
-    /// `false`, also does nothing if another thread has a reference, and so could claim the task.
+    /// Marks the task as counted, unless a thread has claimed it. Returns whether it was marked.
+    /// `others_know` says that every claimer takes the task off the count. If `others_know` is
+    /// `false`, marks the task only if no other thread has a reference with which to claim it.
     /// Called at most once for each task.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);

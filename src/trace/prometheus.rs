@@ -5,8 +5,8 @@
 //! follow Prometheus' conventions. The caller takes a report or metrics, and a function makes the
 //! text from them. So it does not touch the scheduler or the pool.
 //!
-//! A page must not show the metrics of two schedulers, or of two pools, because these have the same
-//! names.
+//! Do not join the metrics of two schedulers, or of two pools, in one reply: the names of the
+//! metrics would collide.
 //!
 //! # Examples
 //!

@@ -26,8 +26,8 @@ pub(crate) fn missing() -> Option<String> {
     (!TARGETS.iter().any(installed)).then(not_installed)
 }
 
-/// Names the targets that are not installed, and how to install them. Returns an empty text if all
-/// are.
+/// Names the targets that are not installed, and how to install them. Returns an empty text if
+/// every target is installed.
 pub(crate) fn not_installed() -> String {
     let missing = TARGETS.iter().filter(|(target, ..)| !is_installed(target));
     let names: Vec<String> =

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A folder of tests, the report with a row for each test that ran, and the command that writes it.
+/// A folder of tests, and the name of both its report and the `xtask` command that writes it.
 const FOLDERS: [(&str, &str); 3] =
     [("tests", "tests"), ("loom-tests", "loom"), ("shuttle-tests", "shuttle")];
 

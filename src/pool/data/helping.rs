@@ -82,7 +82,7 @@ pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
     /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest half
-    /// if `is_so` returns `true`.
+    /// if the caller's condition `is_so` holds during the raid.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 

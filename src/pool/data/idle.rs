@@ -30,8 +30,8 @@ const AGAIN: u64 = 1 << 32;
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Workers that look for jobs, or sleep until there are some. Notified of jobs. From before a
-    /// worker prepares here until it has woken up, it *dozes*.
+    /// Workers that look for jobs, or sleep until there are some. Notified of jobs. A worker
+    /// *dozes* from before it prepares to sleep here until it has woken up.
     pub(crate) searchers: Searchers,
     /// Spare workers sleep here. Notified when one worker less runs, but not of jobs.
     pub spares: Searchers,
