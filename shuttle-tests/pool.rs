@@ -45,7 +45,7 @@ fn a_task_gets_the_results_of_tasks_that_it_waits_for() {
     });
 }
 
-/// The pool shrinks while a thief has a half in its deque. The owner must still get the result.
+/// The pool shrinks while a thief may have a half. The owner must still get its result.
 #[test]
 fn a_join_survives_a_resize() {
     explore("a_join_survives_a_resize", || {
@@ -109,8 +109,7 @@ fn a_scope_ends_when_its_jobs_have() {
     });
 }
 
-/// Returns a pool that runs one thread at a time, and has a second thread for when the first
-/// blocks.
+/// Returns a pool that runs one thread at a time. It may start a second when the first blocks.
 fn one_of_two() -> ThreadPool {
     let builder = ThreadPool::builder().num_threads(1).max_threads(2);
     builder.start(Start::Eager).build().unwrap()
@@ -214,8 +213,8 @@ fn others_run_while_two_wait() {
     });
 }
 
-/// A worker blocks, is replaced by a spare thread, and returns while the pool is resized. The
-/// number of running threads must end up right.
+/// A worker blocks, is replaced by a spare thread, and returns while the pool is resized. All jobs
+/// must still run.
 #[test]
 fn a_place_is_taken_back_while_the_pool_is_resized() {
     explore("a_place_is_taken_back_while_the_pool_is_resized", || {
@@ -236,7 +235,7 @@ fn a_place_is_taken_back_while_the_pool_is_resized() {
     });
 }
 
-/// Each of two workers waits for a scope one of whose jobs may be in the other worker's deque.
+/// Two workers wait for a scope each. A job of either scope may be in the other worker's deque.
 #[test]
 fn two_scopes_that_wait_for_each_other_end_in_a_closing_pool() {
     explore("two_scopes_that_wait_for_each_other_end_in_a_closing_pool", || {

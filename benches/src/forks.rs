@@ -149,8 +149,8 @@ pub fn costs(rounds: usize) -> Vec<Cost> {
     [1, 2].iter().flat_map(|threads| PROGRAMS.iter().map(|it| row(*threads, it))).collect()
 }
 
-/// A kind of leaves: for `time`, each computes or sleeps. The leaves run on a pool of `workers`
-/// workers.
+/// The leaves of the trees of forks: `run` computes or sleeps for `time`. They run on a pool of
+/// `workers` workers.
 struct Leaves {
     name: &'static str,
     workers: usize,

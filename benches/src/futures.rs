@@ -28,7 +28,7 @@ pub const GOALS: [Goal; 3] =
 pub trait Spawner: Clone + Send + Sync + 'static {
     /// The contender's name in the tables.
     const NAME: &'static str;
-    /// A task's handle, which is the future of the result. If the task fails, awaiting it panics.
+    /// A task's handle, which is a future that ends with the task.
     type Handle: Future<Output: Send> + Send + Unpin + 'static;
     /// Starts an executor with `WORKERS` threads.
     fn start() -> Self;
@@ -123,8 +123,8 @@ impl Spawner for Smol {
     const NAME: &'static str = "smol";
     type Handle = smol::Task<u64>;
 
-    /// Returns smol's executor. Its first use starts `WORKERS` threads, because [`all`] has set a
-    /// variable.
+    /// Returns smol's executor. Its first use starts `WORKERS` threads, because [`all`] has set
+    /// `SMOL_THREADS`.
     fn start() -> Self {
         Smol
     }

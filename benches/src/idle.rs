@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::*, fence};
 use std::thread;
 use std::time::Instant;
 
-/// Returns every scenario. The second contender is the floor: the instructions that every
-/// implementation needs.
+/// Returns every scenario. The second contender is the floor: the least instructions, if a
+/// notification that finds no sleeper writes nothing.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
     vec![

@@ -16,7 +16,7 @@ pub type Run = Box<dyn FnMut(u64) -> (Duration, u64)>;
 pub struct Scenario {
     /// The row's name in the tables.
     pub name: &'static str,
-    /// The largest acceptable ratio to the first rival.
+    /// The largest acceptable ratio to the rival of the goal.
     pub goal: f64,
     /// The number of items in a round.
     pub items: u64,

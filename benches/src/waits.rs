@@ -20,7 +20,7 @@ enum Form {
     Handles,
 }
 
-/// How a tree's leaves are split in two. The smaller part has one leaf in `skew`, but at least one.
+/// How leaves are split in two. The smaller part is one `skew`-th of them, but at least one leaf.
 #[derive(Clone, Copy)]
 struct Shape {
     skew: u64,

@@ -34,8 +34,8 @@ pub enum Bound {
     /// orderings`), which runs models again for every site, leaves this model out.
     Slow(usize),
     /// At most `preemptions`, for a model that takes about `seconds`, more than ten. The audit and
-    /// `cargo xtask loom --usual`, which runs for every change, leave it out. CI runs it with one
-    /// preemption less (`--short`), and the campaign with all of them.
+    /// `cargo xtask loom --usual`, which runs for every change, leave it out. CI (`--short`) gives
+    /// it one preemption less if it has several, and the campaign gives it all.
     Long { preemptions: usize, seconds: u32 },
     /// The bound `most` (`None` is every execution), for a model that then takes more than ten
     /// seconds. For a change, and in CI, it has `short` preemptions.
@@ -138,8 +138,8 @@ pub fn model(name: &str, bound: Bound, program: impl Fn() + Send + Sync + 'stati
     let seconds = start.elapsed().as_secs_f64();
     report(name, bound, executions, seconds);
     assert!(SPAWNED.load(SeqCst) > spawned, "{name} spawns no thread: it models nothing");
-    // The audit lowers bounds, and takes each failure for a noticed defect. So this check is off
-    // there.
+    // The audit and `cargo xtask defects` lower bounds, and take each failure for a noticed defect.
+    // So this check is off under a lowered bound.
     if env::var_os("FILCH_PREEMPTIONS_AT_MOST").is_none() {
         assert!(executions >= FLOOR, "{name} explored {executions} executions: it shows nothing");
     }

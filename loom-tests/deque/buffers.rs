@@ -11,8 +11,8 @@
 use crate::common::Bound::*;
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 
-/// Known bug 2 of DESIGN.md, section 12: a thief finds the new buffer before the owner has copied
-/// the item into it.
+/// Known bug 2 of DESIGN.md, section 12: a thief sees the new buffer, but not the item that the
+/// owner has copied into it.
 #[test]
 fn a_thief_finds_its_item_in_a_new_buffer_lifo() {
     let program = Program { capacity: 2, before: "pp", owner: "po", thieves: &["ss"], ..LIFO };

@@ -157,7 +157,7 @@ fn tasks_of_an_ordered_queue_are_ordered() {
     });
 }
 
-/// A task joins a task of a queue that runs one task at a time, and is running one. When that one
+/// A task joins a task whose queue runs one task at a time, and now runs another. When that other
 /// ends, the joining thread is woken and runs the awaited task, unless another thread does.
 #[test]
 fn a_joiner_is_woken_for_a_place_that_becomes_free() {
@@ -175,8 +175,8 @@ fn a_joiner_is_woken_for_a_place_that_becomes_free() {
             awaited.join().unwrap();
             seen.runs()
         });
-        // The worker runs one ticket, and this thread the rest of those that are there. Tickets
-        // submitted meanwhile stay on the tray until both threads are done.
+        // The worker runs at most one ticket, and this thread at most two. Tickets submitted later
+        // stay on the tray until both threads are done.
         let worker = {
             let tray = tray.clone();
             spawn(move || tray.run_one())

@@ -86,7 +86,7 @@ fn who_serves_sees_a_sweep() {
             let life = life.clone();
             spawn(move || {
                 life.pause(false);
-                // The lease begins before the load, and never ends. So no sweep begins after it.
+                // The lease begins before the load, and never ends: later no sweep begins.
                 begin(&life, false) && mark.load(Relaxed) == 0
             })
         };

@@ -267,7 +267,7 @@ fn a_place_left_behind_is_used_again() {
     );
 }
 
-/// Checks that a notified thread sees the notifier's earlier writes. `another` is one more thread.
+/// Checks that a notified thread sees the notifier's earlier writes. A thread runs `another`.
 fn it_is_seen(name: &str, bound: Bound, another: Option<fn(&Board)>) {
     model(name, bound, move || {
         let board = Board::new();

@@ -62,7 +62,7 @@ fn two_who_push_and_take_see_a_queue() {
     is_a_queue("two_who_push_and_take_see_a_queue", Preemptions(2), "", &["ps", "ps"]);
 }
 
-/// A segment has two slots. A producer links the next segment, and consumers move to it.
+/// In a model a segment has two slots. A producer links the next one, and consumers move to it.
 #[test]
 fn both_ends_go_on_into_the_next_segment() {
     is_a_queue("both_ends_go_on_into_the_next_segment", Preemptions(3), "ps", &["ss", "pp"]);
@@ -166,8 +166,8 @@ fn a_batch_does_not_overtake_an_orphan() {
     is_a_queue("a_batch_does_not_overtake_an_orphan", Preemptions(2), "", &["s", "ppa"]);
 }
 
-/// A producer asks `is_empty` after its push. Meanwhile a consumer gives up the slot of that item,
-/// so the item is an orphan.
+/// A producer asks `is_empty` after its push. Meanwhile a consumer may give up the slot of that
+/// item, which makes the slot an orphan.
 #[test]
 fn it_is_not_empty_while_an_orphan_is_there() {
     is_a_queue("it_is_not_empty_while_an_orphan_is_there", Preemptions(3), "", &["s", "pe"]);

@@ -174,7 +174,7 @@ fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
     });
 }
 
-/// A capture of a job, whose destructor signals the event.
+/// A value that a job captures. Its destructor signals the event.
 struct Told(Arc<Event>);
 
 #[derive(Default)]

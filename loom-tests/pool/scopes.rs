@@ -28,7 +28,7 @@ unsafe impl Sync for Frame {}
 // SAFETY: loom checks every access.
 unsafe impl Send for Frame {}
 
-/// Runs a job on a thread other than the owner's, and wakes the owner if it was the last job.
+/// Runs a job on a thread other than the owner's. The last job wakes the owner if that waits.
 fn run(frame: &Frame, job: usize) {
     // SAFETY: loom reports an access that is not ordered with this one.
     frame.results[job].with_mut(|it| unsafe { *it += 1 });

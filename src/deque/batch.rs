@@ -304,7 +304,7 @@ impl<T> Stealer<T> {
         let claimed = if alone { top } else { top.announced() };
         if !alone {
             let success = LAST_ITEM.strong(Relaxed);
-            // Relaxed, on success and failure: the exchange publishes nothing and reads no item.
+            // Relaxed, apart from LAST_ITEM: the exchange publishes nothing and reads no item.
             // LAST_ITEM orders the exchange before this thread's look at `bottom`.
             if self.shared.top.compare_exchange(top.0, claimed.0, success, Relaxed).is_err() {
                 return 0;

@@ -26,8 +26,8 @@ use crate::sync::{Index, STEPS_TO_THE_WRAP};
 const STATE_BITS: u32 = 2;
 
 const ONE: Index = 1 << STATE_BITS;
-/// The first index of a deque, `STEPS_TO_THE_WRAP` items before the wrap. So most deques cross the
-/// wrap, and tests cover it.
+/// The first index of a deque, `STEPS_TO_THE_WRAP` indices before the wrap, so that tests cross the
+/// wrap.
 pub(super) const FIRST: Index = Index::MIN.wrapping_sub(STEPS_TO_THE_WRAP * ONE);
 
 const STATE: Index = ONE - 1;

@@ -81,8 +81,8 @@ use index::{FIRST, Top, after};
 /// reserves the newest item, because a thief may learn about the older items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// A thread that sees `top` beyond an index knows that the item at that index has been copied out
-/// of its slot. The thread also sees the `bottom` and the `buffer` that the item's taker saw.
+/// If a thread sees `top` beyond an index, and a thief took the item there, the thief has made its
+/// copy. The thread also sees the `bottom` and the `buffer` that the item's taker saw.
 ///
 /// The owner must not write a slot again before the taker has copied it. Thieves and `pop` must see
 /// the `bottom` that the taker saw. With an older `bottom`, they could report an empty deque
@@ -98,8 +98,8 @@ const GROWN: Pair = Pair::named("deque::GROWN");
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit. The value is
-/// crossbeam-deque's. A LIFO deque needs only one announcement for such a batch, because
-/// `MAX_ANNOUNCED` is the same.
+/// crossbeam-deque's. On the machine, `MAX_ANNOUNCED` is the same, so a batch of this size out of a
+/// LIFO deque needs only one announcement.
 pub(crate) const MAX_BATCH: usize = 32;
 
 struct DequeState<T> {

@@ -117,8 +117,8 @@ impl<T> Worker<T> {
         wanted.min(needed - len)
     }
 
-    /// Reads and remembers `top`, and returns its index. Slots below this index are free: every
-    /// item there was copied out before `top` passed it (CLAIM).
+    /// Reads and remembers `top`, and returns its index. Slots below this index are free: the
+    /// takers of their items have made their copies (CLAIM).
     fn see_top(&self) -> Index {
         let top = Top(self.shared.top.load(CLAIM.acquire()));
         self.see(top);

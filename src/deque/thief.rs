@@ -64,7 +64,7 @@ impl<T> Stealer<T> {
         self.shared.bottom.load(LAST_ITEM.strong(PUBLISH.acquire()))
     }
 
-    /// Returns the current buffer. The caller has read `bottom` before: a buffer read earlier might
+    /// Reads the `buffer` pointer. The caller has read `bottom` before: a buffer read earlier might
     /// lack items that were pushed after it was replaced (RUSTSEC-2021-0093).
     #[inline(always)]
     pub(super) fn buffer(&self) -> &Protected<Buffer<T>> {
@@ -141,8 +141,8 @@ impl<T> Stealer<T> {
     /// Takes the oldest item if `is_such` accepts it, and otherwise returns `None`. Tries again,
     /// with the item that is then the oldest, if another thread is quicker.
     ///
-    /// `is_such` gets the item's index and words before the claim. If the claim then fails, the
-    /// words may have been a mixture of several items.
+    /// `is_such` gets the item's index and words before the claim. The words may be a mixture of
+    /// several items, but then a claim fails.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
         loop {

@@ -325,7 +325,7 @@ impl<'a> TaskBuilder<'a> {
         (job, None, handle)
     }
 
-    /// Makes a task in the builder's context. After the closure, the task drops its token's link.
+    /// Makes a task in the builder's context. After the closure, the task drops its token link.
     fn make_boxed<T: Send + 'static>(&self, mut f: Box<dyn FnOnce() -> T + Send>) -> Made<T> {
         if let Some(context) = self.context {
             f = Box::new(context.around(f));
@@ -345,7 +345,7 @@ impl<'a> TaskBuilder<'a> {
     fn settings(&self) -> TaskSettings {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
-        // The gate's id comes first: the id of a `FairScheduler` is only that of its default queue.
+        // `limited` has the id of the task's queue. A `FairScheduler` has its default queue's.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         TaskSettings { home, limited, member, deadline: self.deadline }
     }

@@ -42,16 +42,16 @@ pub enum Shutdown {
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
-    /// drops them when it looks for a job: between two jobs, inside
-    /// [`yield_now`](crate::pool::yield_now), and inside [`run_until`](crate::pool::run_until), but
-    /// in no other wait. A thread that drops jobs counts as a thread of the pool meanwhile. So a
+    /// drops them between two jobs, in [`yield_now`](crate::pool::yield_now),
+    /// [`yield_local`](crate::pool::yield_local) and [`run_until`](crate::pool::run_until), but in
+    /// no other wait. A thread that drops jobs counts as a thread of the pool meanwhile. So a
     /// destructor that would wait for the pool gets [`WouldDeadlock`].
     Cancel,
 }
 
-/// The error of a wait that could not end. A thread gets this error if it waits for its own pool, or
-/// for a pool whose jobs it is dropping. It also gets it if it runs a job of an executor, and waits
-/// for a scheduler over that executor.
+/// The error of a wait that could not end. A thread gets it in a wait for its own pool, or for a
+/// pool whose jobs it is dropping. A thread that runs a job of an executor with an id also gets it,
+/// in a wait for a scheduler over that executor.
 ///
 /// # Examples
 ///

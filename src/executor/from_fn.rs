@@ -23,8 +23,8 @@ use core::num::NonZeroUsize;
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
 /// If the function refuses the scheduler's next job as [`Full`](super::Reason::Full), the thread
-/// serves the scheduler's queues for another quantum instead. So a bounded channel should have room
-/// beyond its bound for the scheduler's jobs. These jobs come through
+/// serves the scheduler's queues for another quantum instead. So a bounded queue should accept
+/// such a next job even beyond its bound. These jobs come through
 /// [`with_execute_last`](FromFn::with_execute_last), and at most `parallelism` of them wait at
 /// once.
 ///

@@ -228,7 +228,7 @@ pub trait Executor: Send + Sync {
     }
 
     /// Returns the rule by which a thread that waits for a task of this executor may run that task.
-    /// By default `None`: each waiting thread that runs a job of this executor may run the task.
+    /// By default `None`: if this executor has an id, any thread that runs a job of it may do so.
     ///
     /// A [`Queue`](crate::fair::Queue) returns a rule. A wrapper that forwards all methods of this
     /// trait to a queue behaves like the queue.

@@ -67,10 +67,10 @@ impl Queue {
     /// list of this thread's offered halves must grow. Elsewhere the whole call is a task of the
     /// queue, as in [`install`](Self::install).
     ///
-    /// While another thread runs the second closure, this thread runs only work that was forked
-    /// within that closure. While there is no such work, this thread sleeps. Meanwhile another
-    /// thread may replace it at the executor, and the queue is not charged for the time. But the
-    /// sleeping thread still counts towards the queue's limit.
+    /// If another thread still runs the second closure when the first has ended, this thread runs
+    /// only work that the second has forked. While there is no such work, this thread sleeps.
+    /// Meanwhile another thread may replace it at the executor, and the queue is not charged for
+    /// the time. But the sleeping thread still counts towards the queue's limit.
     ///
     /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
     /// ended. So a task that has begun can end.
@@ -310,7 +310,7 @@ impl Queue {
         F: FnOnce() -> R + Send,
         R: Send,
     {
-        // Before this frame must stay: `capture` is the user's, and may panic.
+        // `capture` is the user's and may panic, so it is called before `stays` exists.
         // Once `stays` exists, a panic in this frame ends the process.
         let context = HalfContext::of(self.0.context.as_ref());
         let waiter = Waiter::this_thread();

@@ -89,7 +89,7 @@
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! If a job of the executor waits for a task of a paused queue, the executor cannot end. It ends
-//! once the queue is resumed or cancelled, or a task is submitted to the queue.
+//! once the queue is resumed or cancelled. A submission helps unless a task of the scheduler waits.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
@@ -148,8 +148,8 @@
 //!   some ticket searches, or the greatest allowed number of tickets runs. If (a) or (b) does not
 //!   hold, a thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then
 //!   restores (a) and (b). A thread that takes a queue out of its set fences (`LOOK`), then looks
-//!   whether the queue is ready. A ticket that leaves, or is the last to stop searching, fences
-//!   (`LOOK`), then looks whether a ready set has a queue.
+//!   at the queue again. A ticket that leaves, or is the last to stop searching, fences (`LOOK`),
+//!   then looks whether a ready set has a queue.
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or the next thread that frees a place wakes it.
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same

@@ -234,7 +234,7 @@
 //!   another queue. Queues with less [virtual time](crate::fair::WeightedFair) come first.
 //! - *Processor time.* Service is time on a thread, even if the task blocks, unless a
 //!   [`Clock`](crate::fair::Clock) of yours measures otherwise.
-//! - *Credit for idle time.* A queue that was idle starts at the virtual time of the others.
+//! - *Credit for idle time.* A queue saves up no time while it is idle.
 //! - *Shares of a queue that is at its limit, or has a task that never ends.* No task is
 //!   interrupted.
 //! - *Time for the queues beside other jobs of the executor.* The scheduler's own jobs wait behind

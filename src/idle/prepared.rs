@@ -17,8 +17,8 @@ use core::time::Duration;
 /// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
 /// Dropping a `Prepared` cancels the sleep. If a thread forgets it ([`mem::forget`]), the thread
-/// counts as prepared for ever. A later notification can then go to this count alone, and wake no
-/// thread. Once 4,095 are forgotten, every `prepare` panics.
+/// counts as prepared for ever. A later notification can then go to that thread, and wake no other.
+/// Once 4,095 are forgotten, every `prepare` panics.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Prepared<'a> {
     events: &'a EventCount,

@@ -202,7 +202,7 @@ impl<T> Injector<T> {
     /// Claims the first orphan in the list whose item is there. Returns `None` if every such orphan
     /// is claimed already. The caller is a visitor.
     ///
-    /// If a consumer claimed another such orphan than the first, an Empty answer could be false
+    /// If consumers claimed such orphans in any other order, an Empty answer could be false
     /// (`proofs/orderings.md`, *Orphans*).
     fn claim_filled(&self) -> Option<&Orphan<T>> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());

@@ -60,7 +60,7 @@
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. In those queues,
 //! a consumer makes a late producer's slot unusable, so each push has a second locked instruction.
-//! Two things are new: orphans, and that a consumer claims a slot before it looks there. The words
+//! Orphans are new: consumers go around a late producer's slot, which stays usable. The words
 //! `head` and `tail` extend the index of crossbeam's injector.
 
 mod around;
@@ -103,7 +103,7 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// `head` counts. The thread also sees the `tail` that consumers of earlier positions saw.
 ///
 /// A consumer that registers an orphan changes `head`, and sees all that happened before earlier
-/// changes. So if the push into the orphan's slot is among that, the consumer finds the item.
+/// changes of `head`. If that includes the push into the orphan's slot, it finds the item there.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
 /// A holder that cannot open its orphan sees the mark of the orphan's slot. Any other consumer that
@@ -114,7 +114,7 @@ const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
 const LINKED: Pair = Pair::named("injector::LINKED");
 
-/// A producer that takes a spare segment sees that the sweeper has reset the segment.
+/// A producer that takes a spare segment sees it empty.
 const SPARED: Pair = Pair::named("injector::SPARED");
 
 /// A thread that reads `settled` sees what the takers of the settled items saw, `tail` included.
@@ -153,8 +153,8 @@ const KEPT: usize = 64 << 10;
 /// consumer waits for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 slots
 /// are given up already. No thread waits for a consumer.
 ///
-/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of the
-/// segment that it uses, and of later ones.
+/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of segments
+/// and the freeing of memory.
 ///
 /// # Ordering
 ///

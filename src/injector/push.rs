@@ -159,7 +159,7 @@ impl<T> Injector<T> {
         Ok(())
     }
 
-    /// Pushes an item. Returns whether consumers had already claimed every earlier item.
+    /// Pushes an item, then returns whether consumers have claimed every earlier item.
     ///
     /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///

@@ -36,8 +36,8 @@ impl ThreadPool {
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
     /// has returned, and [`shutdown`](Self::shutdown) waits until then.
     ///
-    /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. Any other
-    /// thread, too, only calls `f` if the pool is closed, or has no thread and can start none.
+    /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. It does
+    /// the same on any other thread, if the pool is closed, or has no thread and can start none.
     /// `take_part` costs a lock and a few allocations, so a main loop calls it once.
     ///
     /// # Panics

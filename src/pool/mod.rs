@@ -37,14 +37,14 @@
 //! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | bell | the waker of a worker that sleeps in a wait (`data/registry.rs`) |
 //! | crew | the record of a pool's threads, under a lock: how many live, how many block, how many are wanted (`data/pool.rs`) |
-//! | place | of a worker: the right to count as one of the threads that the pool is to run (`Crew::target`). A worker that blocks or waits can give its place to another thread |
+//! | place | of a worker: the right to count as one of the threads that the pool is to run (`Crew::wanted`). A worker that blocks or waits can give its place to another thread |
 //! | doze | of a worker that is not spare: to be asleep, or about to sleep. A worker dozes from before it prepares until it has woken up (`data/idle.rs`) |
 //! | guest | an outside thread that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: in a list on its owner's stack, and not yet in the owner's deque (`frames/held.rs`) |
 //! | offer, raid | an owner pushes its held halves to its deque; a thief takes the oldest half that an owner holds |
 //! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits (`data/helping.rs`) |
 //! | floor | the index in the worker's deque at which its innermost service or scope began (`worker/local.rs`) |
-//! | wait id | the number that identifies a wait: the address of the half, the scope, or the scope's job with a handle that is awaited (`data/helping.rs`) |
+//! | wait id | the number that identifies a wait: the address of the awaited half, the awaited scope, or the awaited job with a handle (`data/helping.rs`) |
 //! | stranger | in a wait: a job that need not have run for the awaited half or scope to end |
 //! | shelf | the list on which a waiting worker lays jobs of scopes aside, and other jobs if the injector is closed (`data/shelf.rs`) |
 //! | yielded | of a future: it has woken itself in its last poll, and is in a FIFO deque of the worker |
@@ -172,8 +172,8 @@ use crate::sync::order::{FencePair, Pair};
 /// A thread that sees no worker active sees the workers' earlier writes.
 const RESTED: Pair = Pair::named("pool::RESTED");
 
-/// A worker counts itself as dozing, then looks at all queues and bits. A notifier changes one of
-/// these, then looks for dozing workers. At least one of the two sees the other's write.
+/// A worker counts itself as dozing, then looks at queues, held halves and bits. A notifier changes
+/// one, then looks for dozing workers. At least one of the two sees the other's write.
 const DOZED: FencePair = FencePair::named("pool::DOZED");
 
 /// A thread that sees that another thread has gone sees that thread's writes.

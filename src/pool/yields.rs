@@ -67,8 +67,8 @@ pub fn yield_local() -> Option<Yield> {
 /// meanwhile. Use this for a wait that ends only after queued jobs have run, on a thread that no
 /// other thread can replace.
 ///
-/// `run_until` first calls `tell` with a waker, which some thread has to wake once `is_over`
-/// returns `true`. `is_over` can itself wait, for a task of another pool for example.
+/// `tell` gets a waker, which some thread has to wake once `is_over` returns `true`. `is_over` can
+/// itself wait, for a task of another pool for example.
 ///
 /// # Examples
 ///

@@ -50,7 +50,7 @@ impl Turns {
         drop(waker);
     }
 
-    /// Wakes all waiting threads, and drops the jobs that have not begun and all futures. Then
+    /// Wakes all waiting threads, and drops all futures and the jobs that have not begun. Then
     /// tells the schedulers over the stepper, which drop their tasks. Otherwise a running ticket
     /// would go on until no task is left.
     pub(super) fn end(&self) {

@@ -21,8 +21,8 @@ pub(super) struct Turns {
     /// Tells the schedulers over the stepper that the stepper has been dropped.
     pub(super) end: End,
     pub(super) state: Mutex<TurnState>,
-    /// Locked by the thread that calls a method of the stepper, so that only one call at a time
-    /// passes turns.
+    /// Locked by the thread that steps, runs or advances the stepper, so that only one call at a
+    /// time passes turns.
     driver: Mutex<()>,
     /// Notified when the turn returns to the thread that called the stepper.
     stepper: Condvar,

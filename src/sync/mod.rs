@@ -88,11 +88,11 @@ mod machine {
     pub(crate) use atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use atomic::{AtomicPtr, AtomicUsize, fence};
 
-    /// The number of items that pass through a new deque before its indices wrap. Small, so that
-    /// most deques cross the wrap, and tests cover it.
+    /// The number of indices from a new deque's first index to the wrap. Small, so that tests cross
+    /// the wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
     /// The most items that a thief takes from a LIFO deque by one claim. An owner that pops an item
-    /// nearer to `top` than this must withdraw the batch that a thief has announced.
+    /// nearer to `top` than this withdraws an announced batch, or claims the item if it is last.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
     /// The most slots in an injector's segment. Producers link a new segment at least once in this
     /// many pushes.
@@ -105,8 +105,8 @@ mod machine {
     /// The most spare segments that an injector keeps besides those that last until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// The list of an event count's sleepers is cleared only if at least this many sleepers have
-    /// left their waiters there. Clearing is rare, because it wakes all the others.
+    /// A sleeper that leaves clears an event count's list only if at least this many sleepers have
+    /// left their waiters there. Clearing should be rare, because it wakes all the others.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues that share a word of a fair scheduler's ready set.

@@ -3,7 +3,7 @@
 //! *On the machine* a `Parker` is crossbeam-utils' parker.
 //!
 //! *In a model* a `Parker` is a lock and a condition variable. A model has no time, so a park with
-//! a timeout returns at once, woken or not. The caller takes that for a spurious wake-up.
+//! a timeout returns at once, woken or not. A real park may do so too, by a spurious wake-up.
 
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use machine::Parker;

@@ -101,8 +101,8 @@ pub(super) trait Unfinished: Send + Sync {
     /// Notes the cause of a cancellation, before the canceller asks the task to end.
     fn note_cause(&self, _cause: &Cause) {}
 
-    /// Ends a future that is pending, because no thread can wake it any more. The thread that has
-    /// dropped the last reference calls this before it frees the task.
+    /// Ends a future that is still pending: no thread can wake it any more. Called for every task,
+    /// by the thread that has dropped the last reference, before that thread frees the task.
     fn abandon(&self) {}
 
     /// Runs the task, or cancels it if its deadline has passed. Returns whether the task ran.
@@ -153,7 +153,7 @@ pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Polled {
     Nothing,
-    /// The future has ended, or is pending and has not been woken.
+    /// The future has ended, or is pending and was not woken during the poll.
     Done,
     Yields,
 }
@@ -381,7 +381,7 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_ended(&self);
 
-    /// Returns whether the queue has its maximum of uncounted tombstones, and counts further ones.
+    /// Returns whether the queue has its maximum of uncounted tombstones. Further ones then count.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. Each place that becomes free wakes the waker.

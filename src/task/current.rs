@@ -43,8 +43,8 @@ fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Fram
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task without an executor, or of the innermost frame's, inherits that frame's stop flag. But
-    // a guest's jobs do not: they are no part of the task inside which the guest runs.
+    // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But a
+    // task of a guest's executor does not: it is no part of the task inside which the guest runs.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
@@ -81,7 +81,7 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), base, is_stranger: true, outer, ..NOTHING }, f)
 }
 
-/// Runs `f`, which drops this scheduler's tasks, in a changed copy of the innermost frame.
+/// Runs `f`, which drops this scheduler's tasks, in a copy of the innermost frame that notes this.
 pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (drops, ticket, waiter) = (Some(scheduler), None, ptr::null());
@@ -219,8 +219,8 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // The frame of a queue's server has a stop flag, and no task. A frame with a waiter, with a
-        // group or for drops (`as_dropper`) is a copy of an outer frame, and does not count.
+        // The frame of a queue's server has a stop flag, and no task. Of such frames, one with a
+        // waiter, with a group or for drops (`as_dropper`) is a mere copy, and does not count.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null() && frame.drops.is_none();
         // This loop can meet a server's frame and copies of it, all with the same outer frame. So
@@ -341,7 +341,7 @@ pub(super) fn is_in(state: &State) -> bool {
 /// Returns whether this thread runs a task of this queue, or a job for which such a task waits.
 /// Returns `false` if it runs a stranger inside the task.
 pub(crate) fn is_part_of(queue: Option<ExecutorId>) -> bool {
-    // Only a server's frame has a stop flag. A refused task that is run by hand has no server.
+    // A stop flag comes from a server's frame. A refused task that is run by hand has no server.
     let is_servers = |it: Frame| it.home == queue && !it.stop.is_null();
     let is_its = frames().take_while(|it| !it.is_stranger).any(|it| it.home == queue);
     queue.is_some() && is_its && any(is_servers)

@@ -9,7 +9,7 @@ use core::cell::Cell;
 use core::ops::Range;
 
 /// How many bytes (128 KiB) the tasks inside a wait may use of a stack whose bounds are unknown,
-/// such as a coroutine's. Beyond this, a wait returns an error.
+/// such as a coroutine's. Beyond this, a wait that would run or drop a task returns an error.
 const ROOM: usize = 128 << 10;
 
 /// The default size of a thread's stack in `std`, unless `RUST_MIN_STACK` or the thread's builder

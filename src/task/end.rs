@@ -43,7 +43,8 @@ impl End {
         end.mark(reason)
     }
 
-    /// Forgets the token. The next request creates a new token without listeners.
+    /// Forgets the token of an ended queue, whose slot a new queue takes. The next request creates
+    /// a new token without listeners.
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }

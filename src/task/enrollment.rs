@@ -118,15 +118,15 @@ impl Enrollment {
     }
 
     /// Gives the claim back after a poll that has left the future pending (`State::rest`). Returns
-    /// whether the future was woken during the poll. An error is the cause for which the caller,
-    /// which then keeps the claim, must end the future.
+    /// whether the future was woken during the poll. After an error, which is the cause, the caller
+    /// still has the claim, and must end the future.
     pub(super) fn rest(
         &self,
         this: &(dyn Unfinished + 'static),
         references: usize,
     ) -> Result<bool, Cause> {
         let state = &this.common().state;
-        // Relaxed: the caller's claim follows the store.
+        // Relaxed: as `enroll` says.
         let is_on_roll = self.index.load(Relaxed) != NOWHERE;
         let has_yielded = self.own_wake.take();
         if !has_yielded && !is_on_roll && !state.is_woken() {
@@ -154,7 +154,7 @@ impl Enrollment {
     ) -> (bool, Option<Counted<'a>>) {
         let was_kept = self.polling.forget(self.number);
         let has_job = !is_polled && !was_kept && task.state.has_job();
-        let index = self.index.load(Relaxed); // Relaxed: the caller's claim follows the store
+        let index = self.index.load(Relaxed); // Relaxed: as `enroll` says
         if index != NOWHERE {
             self.polling.living().remove(index);
         }

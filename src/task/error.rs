@@ -73,7 +73,7 @@ pub enum CancelledBy {
     Token,
     /// The queue of the task was cancelled.
     Queue,
-    /// The executor has ended, or the task's job was dropped unrun by the executor or its owner.
+    /// The executor has ended, or the executor or the job's owner has dropped the job unrun.
     Executor,
 }
 

@@ -5,7 +5,7 @@ use super::state::State;
 use crate::sync::AtomicBool;
 use core::{iter, ptr};
 
-/// Describes a task that this thread runs, or says that this thread is a worker of an executor.
+/// Describes a task that a thread runs, or the executor or queue whose jobs the thread serves.
 #[derive(Clone, Copy)]
 pub(super) struct Frame {
     /// The executor of the task or of the worker. `None` if it is not known.

@@ -227,9 +227,9 @@ where
         false
     }
 
-    /// Stores the result, and wakes the thread that waits for it. `None` says that the output was
-    /// already dropped. Then calls [`Polling::ended`] if `is_out`, a result of `Enrollment::leave`,
-    /// is set. An error is the payload of the first panic in these calls.
+    /// Stores the result, and wakes the thread that waits for it. For `Ok(None)`, whose output was
+    /// dropped already, only notes the end. Then calls [`Polling::ended`] if `is_out`, a result of
+    /// `Enrollment::leave`, is set. An error is the payload of the first panic in these calls.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,
@@ -322,8 +322,8 @@ where
             // SAFETY: I9 — this call has just claimed the future.
             thread::completes(|| unsafe { self.cancel_claimed(cause, None) });
         }
-        // A future that ended while it was being linked to its token still has the link, which must
-        // go before the future is freed (I4).
+        // A future that ended while it was being linked to its token still has the link. The link
+        // must be removed before the future is freed (I4).
         self.enrollment.unlink();
     }
 }

@@ -18,7 +18,7 @@ use core::time::Duration;
 use core::{iter, ptr};
 
 /// A worker's own queue of jobs, such as its deque. Before the worker claims a task, it takes the
-/// task's job out of this queue. Otherwise the job would stay in the queue as a tombstone.
+/// task's job out of this queue, if the job is easily found. If not, the job stays as a tombstone.
 pub(crate) trait Own {
     /// Returns the executor to which the worker belongs.
     fn home(&self) -> Option<ExecutorId>;
@@ -220,8 +220,8 @@ pub(super) fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| waits_for_place(it))
 }
 
-/// Returns whether this thread may run the gate's tasks once the gate has a free place. Also returns
-/// `true` if this thread is dropping the tasks of the gate's queue.
+/// Returns whether this thread may run the gate's tasks once there is a free place, or is dropping
+/// the tasks of the gate's queue.
 fn may_end_here(limited: &Limited) -> bool {
     waits_for_place(limited) || limited.0.drops_here(None)
 }
@@ -251,8 +251,8 @@ fn with_below(limited: &Limited) -> impl Iterator<Item = Limited> {
     iter::successors(Some(limited.clone()), |it| it.0.below())
 }
 
-/// Of this gate and the gates below it, returns those whose places are held here. This thread holds
-/// them, or a thread that waits for this one.
+/// Of this gate and the gates below it, returns those at which this thread holds a place. A place
+/// of a thread that waits for this one counts too.
 pub(super) fn held(limited: &Limited) -> Vec<Limited> {
     with_below(limited).filter(|it| current::places_of_waiters(it.0.home()) != 0).collect()
 }
@@ -267,7 +267,7 @@ pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     })
 }
 
-/// The gates of a group's futures, each with the number of those futures.
+/// The gates at which a group's futures are polled, each with the number of these futures.
 #[derive(Default)]
 pub(super) struct PollGates(BTreeMap<Option<ExecutorId>, (Limited, usize)>);
 

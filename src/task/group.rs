@@ -255,8 +255,8 @@ impl Group {
             Bed::with(|park| {
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
-                // A future that needs this thread's place might have joined. `is_hopeless` asks the
-                // user's executors, in whose waits a wake-up may be lost. So that call comes first.
+                // A future that needs this thread's place might have joined. `is_hopeless` calls
+                // the user's executors, which may wait, and use up a wake-up. So it comes first.
                 if self.is_hopeless() || self.is_done() || self.has_next_here() {
                     prepared.cancel();
                 } else {
@@ -281,9 +281,9 @@ impl Group {
         closures.chain(rest.polled.iter()).cloned().collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. A task of the group might
-    /// need a place while this thread waits, and all places stay taken. Or this thread is dropping
-    /// the tasks of a queue, and one of the group's tasks is of that queue.
+    /// Returns whether a wait for the group would never end on this thread. Either a task needs a
+    /// place, to begin or to be polled, and all places stay taken until this thread goes on. Or a
+    /// task is of a queue whose tasks this thread is dropping, or of a queue over such a queue.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {
@@ -384,7 +384,7 @@ impl Group {
     }
 }
 
-/// A member that is a future, and the gate in whose places the future is polled.
+/// The note that a member is a future, which is polled in places of this gate.
 pub(super) struct PolledAt(Group, Limited);
 
 impl Drop for PolledAt {

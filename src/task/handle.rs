@@ -267,8 +267,8 @@ impl<T> JoinHandle<T> {
                 return Ok(());
             }
             while !self.core().state.is_done() {
-                // The limit may have been lowered. `is_hopeless` asks the user's executors, and in
-                // their waits a wake-up may be lost. So `run_here` comes last, before the park.
+                // The limit may have been lowered. `is_hopeless` calls the user's executors, which
+                // may wait, and use up a wake-up. So `run_here` comes last, before the park.
                 if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }

@@ -106,7 +106,7 @@ impl Job {
     #[inline(always)]
     pub(super) fn of_kind<F>(kind: NonNull<Kind>, f: F) -> Self {
         let mut capture = Capture::uninit();
-        // SAFETY: I6 — every caller has checked that the size and alignment of an `F` fit.
+        // SAFETY: I6 — every caller has made sure that an `F` fits into the words.
         unsafe { capture.as_mut_ptr().cast::<F>().write(f) };
         Job { kind, capture }
     }

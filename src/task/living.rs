@@ -24,9 +24,9 @@ enum Roll {
     Closed(Cause),
 }
 
-/// A pointer that does not keep the future alive, in a list under a lock: the roll, or the
-/// listeners of a token. Under that lock, the future removes the pointer before the future is freed
-/// (I4).
+/// A pointer to a future that does not keep the future alive. It is in a list under a lock: the
+/// roll, or the listeners of a token. Under that lock, the future removes the pointer before the
+/// future is freed (I4).
 pub(super) struct WeakTask(pub(super) NonNull<dyn Unfinished>);
 
 // SAFETY: I4 — the pointer is used only under the lock of its list, and leaves the list before the
@@ -80,7 +80,7 @@ impl Living {
         ended
     }
 
-    /// Opens an empty roll again, for an executor that replaces an ended one.
+    /// Replaces the roll by an empty open roll, for a new queue in the slot of an ended queue.
     pub(crate) fn reset(&self) {
         *self.0.lock() = Roll::default();
     }

@@ -42,12 +42,12 @@
 //! - **I8** A task with the bit `COUNTED` is taken off its queue's count once: by its claimer,
 //!   before the claimer sets `DONE`. But if the claimer sets `LEFT`, the thread that takes the
 //!   task's job out of the queue takes the task off the count.
-//! - **I9** A thread that polls a future gives the claim back if the future is still pending. Only
-//!   a job polls a future, and a future has at most one job. A thread that sets `HAS_JOB` on an
-//!   unclaimed future makes the job. A poller that keeps `HAS_JOB` as it gives the claim back also
-//!   makes the job. A thread that keeps the claim drops the future, and sets `DONE`. A *part* of a
-//!   poll is the poll itself, or a fork inside the poll. A part that wakes the future notes the
-//!   wake-up in `OwnWake`, not in the word. The poll ends after all its parts.
+//! - **I9** A thread that polls a future gives the claim back if the future is still pending, and
+//!   has no cause to end. Only a job polls a future, and a future has at most one job. A thread
+//!   that sets `HAS_JOB` on an unclaimed future makes the job. So does a poller that keeps the bit
+//!   as it gives the claim back. A thread that keeps the claim drops the future, and sets `DONE`. A
+//!   *part* of a poll is the poll itself, or a fork inside it. A part that wakes the future notes
+//!   this in `OwnWake`, not in the word. The poll ends after all its parts.
 //!
 //! # Orderings
 //!

@@ -32,7 +32,7 @@ const WOKEN: u64 = 1 << 10;
 const HAS_JOB: u64 = 1 << 11;
 const HAS_DEADLINE: u64 = 1 << 12;
 /// One reference: the upper 51 bits of the word count the references (I4). The word has 64 bits on
-/// 32-bit targets too. A count of 19 bits would overflow, since each waker of a future has one.
+/// 32-bit targets too. Of 32 bits, 19 would be left: too few, as each waker has a reference.
 const REFERENCE: u64 = 1 << 13;
 
 /// The word of a task. Each transition is one read-modify-write, so concurrent transitions have one
@@ -123,8 +123,8 @@ impl State {
 
     /// Notes that the future gets no job, because it ends before its first poll.
     pub(super) fn have_no_job(&self) {
-        // Relaxed: apart from the caller, only a thread that closes the roll (`Living`) can know
-        // the future.
+        // Relaxed: apart from the caller, only a thread that closes the roll (`Living`) can have a
+        // reference to the future.
         self.0.fetch_and(!HAS_JOB, Relaxed);
     }
 
@@ -227,7 +227,7 @@ impl State {
 
     /// Marks the task as counted, unless a thread has claimed it. Returns whether it was marked.
     /// `others_know` says that every claimer takes the task off the count. If `others_know` is
-    /// `false`, marks the task only if no other thread has a reference with which to claim it.
+    /// `false`, marks the task only if the caller has the last reference, and alone can claim it.
     /// Called at most once for each task.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);

@@ -130,7 +130,7 @@ impl Timeline {
 
     /// Writes slices in Chrome's trace event format, which [Perfetto](https://ui.perfetto.dev)
     /// opens too. The picture has a track for each thread, and colours slices by name. An arrow
-    /// leads to each task from the thread and the time at which the task was spawned.
+    /// leads to a slice from the thread and time of the task's spawn, if that thread had a track.
     ///
     /// Makes many small writes, so wrap a file in a `BufWriter`.
     ///

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::{env, thread};
 
-/// Runs the body of a test while no other test runs. Starts a process for it, unless libtest runs
-/// the tests of this process one after another.
+/// Runs the body of a test in a process where no other test runs meanwhile. Starts a process for
+/// it, unless libtest runs the tests of this process one after another.
 pub(crate) fn alone(body: impl FnOnce()) {
     let thread = thread::current();
     // libtest names a thread by its test. It uses its first thread if tests run one after another.

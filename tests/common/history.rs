@@ -3,9 +3,9 @@
 //! A history is linearizable if each operation can be given one instant between its call and its
 //! return, so that the queue gives the recorded answers when it does the operations in that order.
 //! If all items are different, a check of pairs and intervals decides this. The method is from
-//! Henzinger,
-//! Sezgin and Vafeiadis, *Aspect-oriented linearizability proofs*, CONCUR 2013; Bouajjani, Emmi,
-//! Enea and Hamza, *On reducing linearizability to state reachability*, ICALP 2015.
+//! Henzinger, Sezgin and Vafeiadis, *Aspect-oriented linearizability proofs*, CONCUR 2013;
+//! Bouajjani, Emmi, Enea and Hamza, *On reducing linearizability to state reachability*, ICALP
+//! 2015.
 //! [`History::fault`] uses this method. [`History::has_an_order`] searches for the order itself, as
 //! Wing and Gong do (1993). The search takes exponential time, and serves to check `fault`.
 //!

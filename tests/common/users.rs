@@ -1,4 +1,4 @@
-//! A context whose value, a number, a task can read.
+//! A context that carries a number, which a task can read.
 
 use filch::task::ContextFlow;
 use std::cell::Cell;

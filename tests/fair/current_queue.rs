@@ -28,7 +28,7 @@ fn a_task_knows_its_queue_and_so_does_what_it_forks() {
         let halves = same.join(name, || thread::scope(|it| it.spawn(name).join().unwrap()));
         let mut of_scope = None;
         same.scope(|scope| scope.spawn(|| of_scope = name()));
-        // Another queue's task, on this thread or the other one; afterwards this task's queue
+        // Another queue's task, on this thread or another one; afterwards this task's queue
         // again.
         (halves, of_scope, other.install(name), name())
     }));

@@ -20,7 +20,7 @@ pub(crate) fn over_a_pool() -> FairScheduler {
 /// Checks a new queue: runs one task in it, after which the queue must have counted just that task.
 fn is_sound(queue: &Queue) {
     assert_eq!(done(queue.spawn(|| 1)), 1);
-    // The server updates the counters when its lease ends, which may be after `done` returns.
+    // The server may update the counters only when its lease ends, after `done` has returned.
     wait_for(|| (queue.metrics().pending, queue.metrics().running) == (0, 0));
     assert_eq!(queue.metrics().submitted, 1);
 }

@@ -53,7 +53,7 @@ fn equal_weights_get_equal_time_whatever_the_tasks_cost() {
 
 #[test]
 fn time_is_shared_by_weight() {
-    // In 800 ms or more, one task of 10 ms is at most 1.25 % of a share, within `near`'s 2 %.
+    // A task of 10 ms is at most 1.25 % of the time, and `near` allows an error of 2 %.
     let time = ms(scaled(800).max(800) as u64);
     for threads in [1, 2, 4] {
         for costs in [(us(100), us(100)), (ms(10), us(100)), (us(100), ms(10))] {

@@ -8,14 +8,14 @@ use filch::sim::{self, Stepper, StepperHandle};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// A round-robin policy that records each call of `served`: its time, and the service charged. It
-/// also checks that it is called once for each pick.
+/// A round-robin policy that records each call of `served` that reports a task: its time, and the
+/// service charged. It also checks that no pick is reported twice.
 struct Notes {
     inner: RoundRobin,
     clock: StepperHandle,
     /// The notes of picks for which `served` has not been called yet.
     open: Mutex<Vec<u128>>,
-    /// The time of each call of `served`, and the service it reports, both in µs.
+    /// The time of each recorded call of `served`, and the service it reports, both in µs.
     told: Arc<Mutex<Vec<(u128, u128)>>>,
 }
 

@@ -480,7 +480,7 @@ fn a_pool_that_ends_lets_forks_end() {
     }
 }
 
-/// A thread of the executor may run the closure that it installs itself, if the queue's limit
+/// A thread of the executor may itself run the closure that it installs, if the queue's limit
 /// allows another lease.
 #[test]
 fn a_task_of_another_queue_installs_and_joins() {

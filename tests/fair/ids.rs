@@ -166,7 +166,7 @@ fn a_wrapper_around_a_queue_behaves_as_the_queue() {
 }
 
 /// `fair.id()` is the same outside and inside a task of a queue. A task spawned through the trait
-/// goes into the current queue, and its only thread can join the task.
+/// goes into the current queue. The task that has the queue's only lease can join it.
 #[test]
 fn the_id_of_a_scheduler_does_not_depend_on_the_thread() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());

@@ -170,8 +170,8 @@ fn next_in_turn(pending: &BTreeMap<usize, usize>, cursor: usize) -> Option<usize
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// B4: the cursor was an index into a list of queues. To remove a queue moved the others, gave
-    /// a cursor of -1, or divided by zero. Here a queue keeps its slot, and the cursor is a slot.
+    /// B4: the cursor was an index into a list of queues. A removal moved the others, gave a
+    /// cursor of -1, or divided by zero. Here a queue keeps its slot, and the cursor is a slot.
     #[test]
     fn queues_have_their_turns_while_others_come_and_go(steps in steps()) {
         let stepper = Stepper::new(1, 1);

@@ -136,8 +136,8 @@ fn an_inner_scheduler_notices_that_its_queue_may_run_more() {
     room_is_noticed(inner.default_queue(), || pool.resize(2).unwrap());
 }
 
-/// A scheduler asks a foreign executor for its parallelism again whenever a lease ends. Recorded
-/// defect P2.
+/// An executor whose `enforces_parallelism` is false is asked for its parallelism again whenever a
+/// lease ends. Recorded defect P2.
 #[test]
 fn a_scheduler_notices_that_a_foreign_executor_has_grown() {
     let threads = Arc::new(AtomicUsize::new(1));

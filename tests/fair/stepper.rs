@@ -200,8 +200,8 @@ fn a_task_waits_for_another_in_virtual_time() {
     }
 }
 
-/// To drop a stepper waits for its tasks, one of which joins a task elsewhere. When that task is
-/// cancelled, both the joining task and the drop end.
+/// A stepper's destructor waits for its tasks, one of which joins a task elsewhere. When that task
+/// is cancelled, both the joining task and the destructor end.
 #[test]
 fn a_task_that_waits_ends_with_the_stepper() {
     in_a_minute(|| {

@@ -23,7 +23,7 @@ proptest! {
 }
 
 /// Runs two programs that `soak` found, in which a queue's weight changes during its leases. If the
-/// policy lost their overcharge, the queue would get too little service.
+/// policy did not repay what leases are overcharged, the queue would get too little service.
 #[test]
 fn leases_that_met_a_change_lose_nothing() {
     let program = |seed, [first, other]: [(u32, &[u64]); 2], changes: &[(u8, u32, u64)]| {

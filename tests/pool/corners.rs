@@ -296,7 +296,7 @@ fn no_job_wakes_a_thread_to_spare_while_enough_others_run() {
     }
     let before = parks();
     let tasks = (0..100).map(|n| {
-        // Meanwhile the worker that the last job woke falls asleep again.
+        // A worker that the last job had wrongly woken would fall asleep again meanwhile.
         thread::sleep(Duration::from_micros(100));
         pool.spawn(move || n)
     });

@@ -165,8 +165,8 @@ fn a_worker_that_waits_follows_what_was_stolen_from_its_thief() {
     }
 }
 
-/// Each of three workers owns a scope, and runs a job of the scope around it. Only the outermost
-/// owner waits, so it must run the innermost job.
+/// Each of three workers owns a scope. Two of these scopes are within a job of the scope around
+/// them. Only the outermost owner waits, so it must run the innermost job.
 #[test]
 fn a_worker_that_waits_for_a_scope_follows_what_was_stolen_from_its_thief() {
     let pool = tight(3);

@@ -24,8 +24,8 @@ thread_local! {
     static STAYS: RefCell<Option<mpsc::Sender<()>>> = const { RefCell::new(None) };
 }
 
-/// A thread blocks, the pool closes, and the thread in its place leaves. Then the blocked thread
-/// spawns a batch, which perhaps no other thread would run.
+/// A blocked thread spawns a batch. Before the batch has its job, the pool closes, and the thread
+/// in the blocked one's place leaves. Then perhaps no other thread would run the job.
 #[test]
 fn a_batch_from_a_thread_that_blocks_while_its_pool_closes_runs_or_is_refused() {
     let (stays, gone) = mpsc::channel::<()>();
@@ -101,8 +101,8 @@ impl Drop for Sets {
     }
 }
 
-/// A cancelled pool drops no job of a scope, but puts it on the shelf (`src/pool/data/shelf.rs`).
-/// The wait must look there.
+/// A cancelled pool does not drop a job of a worker's scope, but puts it on the shelf
+/// (`src/pool/data/shelf.rs`). The wait must look there.
 #[test]
 fn a_wait_in_a_scope_of_a_cancelled_pool_runs_the_job_of_the_scope() {
     in_a_minute(|| {

@@ -28,7 +28,7 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) const KINDS: u8 = 24;
 
-    /// Returns a step for any two bytes. Pushing is as likely as taking, and closing is rare.
+    /// Returns a step for any two bytes. Taking is a bit likelier than pushing; closing is rare.
     pub(crate) fn numbered(kind: u8, amount: u8) -> Self {
         let amount = usize::from(amount);
         match kind % Self::KINDS {

@@ -160,8 +160,8 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
     )
 }
 
-/// Returns the closure of a body. It counts the closures that have run in it and those it waited
-/// for.
+/// Returns the closure of a body, which returns how many closures have run in it and in those that
+/// it has waited for.
 fn task(
     pool: &ThreadPool,
     counts: &Arc<Counts>,

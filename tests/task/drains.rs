@@ -20,7 +20,7 @@ type Drained = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// An executor's name, the executor, and a closure that calls its `drained`.
 type Spawner = (&'static str, Box<dyn Executor>, Box<dyn Fn() -> Drained>);
 
-/// Returns each type that has `drained`, each with one thread.
+/// Returns each spawner that has `drained`, over one thread each.
 fn spawners() -> Vec<Spawner> {
     let (pool, locked) = (ThreadPool::new(1).unwrap(), Arc::new(LockedPool::new(1).unwrap()));
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());

@@ -97,7 +97,7 @@ fn a_refused_task_comes_back_though_its_snapshot_panics() {
     end.cancel();
 }
 
-/// A future without a handle and without wakers is dropped, although a token listens for it. If the
+/// A future without a handle and without wakers is dropped, although it listens to a token. If the
 /// token kept it alive, its queue would wait for ever.
 #[test]
 fn a_token_keeps_no_future_that_no_waker_refers_to() {

@@ -217,7 +217,7 @@ fn a_future_goes_on_without_its_handle() {
     assert_eq!(task.join().unwrap(), 1);
 }
 
-/// Q4: to cancel a future whose destructor panics aborted the process (through async-task).
+/// Q4: if a cancelled future's destructor panicked, the process was aborted (by async-task).
 #[test]
 fn futures_that_panic_when_they_are_dropped_end_nothing() {
     keep_quiet(&["expected"]);
@@ -277,7 +277,7 @@ fn a_thread_that_gives_its_place_away_may_block_on_its_own_pool() {
 #[test]
 fn polls_are_counted_as_polls() {
     let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
-    // A queue with a capacity updates its counters at each task, so both kinds are tested.
+    // A queue with a capacity below 1024 updates its counters at each task: both kinds are tested.
     let queues = [fair.queue("a").capacity(9).build().unwrap(), fair.queue("b").build().unwrap()];
     for queue in queues {
         let before = fair.report();

@@ -73,7 +73,7 @@ where
     }
     spawn(&queue);
     if !matches!(stands, Stands::Paused) {
-        // When this task has run on the only thread, the futures above have been polled.
+        // When this task has run on the only thread, the future with the permit has been polled.
         fair.queue("last").build().unwrap().spawn(|| ()).join().unwrap();
     }
     (queue, first)
@@ -493,7 +493,7 @@ fn a_handle_cancels_on_drop_if_it_is_told_to() {
     pool.wait_idle().unwrap();
     drop(task);
     assert_eq!(dropped.try_recv(), Ok(here()));
-    // A `join_timeout` that gives up drops the handle, and so cancels. A `join` does not cancel.
+    // A `join_timeout` that gives up returns the handle, whose drop cancels. A `join` does not.
     let (future, dropped) = sleeps();
     let task = pool.spawn_future(future).cancel_on_drop();
     pool.wait_idle().unwrap();

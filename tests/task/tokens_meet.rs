@@ -61,7 +61,7 @@ fn a_token_reaches_those_below_tokens_without_handles() {
     assert!(!other.is_cancelled());
 }
 
-/// To cancel a grandchild must not cancel its siblings or its root. Recorded defect P3.
+/// The cancellation of a grandchild reaches neither another one nor the root. Recorded defect P3.
 #[test]
 fn a_child_alone_is_cancelled_alone() {
     let root = CancelToken::new();

@@ -44,7 +44,7 @@ struct Row {
     /// The rival of the goal.
     against: &'static str,
     to_rival: f64,
-    /// The ratio to a second rival, if the table has a column for one.
+    /// The ratio to `LockedPool`, or else to the third contender, if the row has one.
     to_other: Option<f64>,
     /// The second goal, if the row has one: the rival's name, the ratio, and the goal.
     to_second: Option<(&'static str, f64, f64)>,

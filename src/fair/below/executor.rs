@@ -78,9 +78,8 @@ impl Below {
         self.runs_at_once.store(true, Relaxed);
     }
 
-    /// Returns an error if the calling thread, in a wait for the scheduler, would wait for itself.
-    /// Such a thread belongs to the executor, or is dropping tasks of the scheduler or of a queue
-    /// below it.
+    /// Returns an error on a thread of the executor, or one that drops tasks of the scheduler or of
+    /// a queue below it. Such a thread, in a wait for the scheduler, might wait for itself.
     pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
         let is_below = || self.limited().is_some_and(|it| is_dropping(&it));
         let is_hopeless = current::may_run(self.base()) || self.is_dropper() || is_below();

@@ -103,8 +103,8 @@ impl Tickets {
     }
 
     /// Forgets that a ticket was dropped unrun, so that no thread drops the queued tasks for it.
-    /// The executor has not ended, but was full, has panicked, or would have deadlocked. The caller
-    /// submits a ticket again, or makes a thread serve the queues.
+    /// The executor was full, has panicked, or would have deadlocked, which need not mean that it
+    /// has ended. The caller submits a ticket again, or makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }
@@ -129,8 +129,8 @@ impl Tickets {
         let _ = self.0.fetch_update(Relaxed, Relaxed, left);
     }
 
-    /// Counts the caller's ticket again, because the caller has found work after `leave`. Returns
-    /// `false` if the word counts `most` other tickets.
+    /// Counts the caller's ticket again, after `leave` or after the executor has refused the
+    /// ticket, because there is work. Returns `false` if the word counts `most` or more tickets.
     pub fn return_to(&self, most: usize) -> bool {
         let taken = |word| ((word & FIELD) < most as u64).then_some(word + TICKET + SEARCHING);
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()

@@ -14,14 +14,14 @@ use crate::sync::{AtomicU64, Relaxed};
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct QueueCounters {
-    /// Tasks that have returned, and panicked tasks whose handle reports the panic.
+    /// Tasks that have returned, and panicked tasks whose handle or group gets the panic.
     pub(crate) completed: AtomicU64,
     /// *Tombstones*: jobs whose task another thread had claimed before a server took the job.
     pub(crate) tombstones: AtomicU64,
     /// Tasks without a handle that have panicked.
     pub(crate) panicked: AtomicU64,
-    /// Tasks that were dropped because the queue was cancelled, the executor has ended, or the task
-    /// had expired.
+    /// Tasks that were dropped because the queue was cancelled. Also queued tasks that were dropped
+    /// because the executor has ended, or the task had expired.
     pub(crate) cancelled: AtomicU64,
     /// The time for which tasks ran, in nanoseconds.
     pub(crate) service: AtomicU64,
@@ -32,9 +32,9 @@ pub(crate) struct QueueCounters {
     /// The greatest result of the method `submitted` so far, so that its results never fall.
     pub(crate) submitted: AtomicU64,
     pub(crate) arrivals: AtomicU64,
-    /// The moment since which the queue is ready and no thread serves it, in nanoseconds of the
-    /// scheduler's clock. 0 if there is no such moment, or if waits are not measured. Relaxed
-    /// everywhere: only a statistic.
+    /// The moment since which the queue waits for its next lease, in nanoseconds of the scheduler's
+    /// clock. 0 if the queue does not wait, or waits are not measured. Relaxed everywhere: only a
+    /// statistic.
     pub(crate) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(crate) gap: AtomicU64,
@@ -66,7 +66,7 @@ impl QueueCounters {
 
     /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
     /// ended. The result never falls, and never exceeds the true number. The result is exact if no
-    /// task ends during the call.
+    /// ended task is between the two counts meanwhile: off the pending tasks, and not in a sum.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is called last. So a task that ends between the reads of the sums and this call
         // is missed. In the other order it would be counted twice.

@@ -33,7 +33,7 @@ struct Permits {
 /// The result of [`Flight::keep`], for a future to which `arrive` gave no permit.
 pub(crate) enum Kept {
     Waits,
-    /// The future has got a permit between `arrive` and `keep`.
+    /// The future got a permit between `arrive` and `keep`.
     Begins(Job),
     /// The future does not begin. With a cause, the queue ends its futures, and the caller cancels
     /// this future. Without a cause, another thread has cancelled the future before `keep`.
@@ -123,12 +123,12 @@ impl Flight {
     }
 
     /// Takes back the permit of an ended future, and gives it to the next waiting future, if there
-    /// is one. Calls `put` with the waiting future's first job. Returns whether `put` was called.
+    /// is one. Calls `put` with its first job, if `keep` has brought it. Returns whether `put` ran.
     /// `term` is the term of the ended future's queue; if the line has a later queue, does nothing.
     ///
-    /// `put` is called under the lock, so that jobs enter the queue in the order of the futures'
-    /// numbers. The queue is not over during `put`, because it counts the waiting future: a
-    /// canceller takes this lock (`forget`) before the future leaves the count.
+    /// `put` is called under the lock, so that kept jobs enter the queue in the order of the
+    /// futures' numbers. The queue is not over during `put`, because it counts the waiting future:
+    /// a canceller takes this lock (`forget`) before the future leaves the count.
     ///
     /// If `put` was called, the caller makes sure that the queue is served. It does so after this
     /// call, without the lock, because it may end further futures, for which `leave` is called.

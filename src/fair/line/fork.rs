@@ -313,13 +313,13 @@ impl Latch {
     }
 
     /// Wakes the owners that sleep at this latch or its outer latches. The caller has offered a
-    /// fork of this latch, which each of these owners may run.
+    /// fork that descends from this latch, so each of these owners may run it.
     #[inline]
     pub(crate) fn stir(&self) {
         let mut latch = Some(self);
         while let Some(it) = latch {
             // Relaxed: the shard's lock orders the owner's look (`take_last_of`) and the offer. If
-            // the look came first, this load sees `true`. Otherwise the look has found the fork.
+            // the look came first, this load sees `true`. Otherwise the owner finds the fork.
             if it.is_asleep.load(Relaxed) {
                 it.ring();
             }

@@ -162,8 +162,7 @@ impl Life {
         }
     }
 
-    /// Takes `count` ended tasks off the word's count of tasks. Returns the new word, from which
-    /// the caller sees whether the queue is over.
+    /// Takes `count` ended tasks off the word's count of tasks, and returns the new word.
     #[inline]
     pub fn end_tasks(&self, count: u64) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
@@ -243,8 +242,8 @@ impl Life {
     /// Closes and resumes the queue, because its last handle is dropped: no handle is left to
     /// resume it. Returns the new word, from which the caller sees whether the queue is over. If
     /// the queue owes its end, sets `TOLD`, and the caller tells the end. `TOLD` is set first
-    /// because a listener may wait until the queue is idle, and a queue that owes its end is not
-    /// idle.
+    /// because a listener may wait until the queue is idle, and `Line::is_idle` returns `false`
+    /// while the queue owes its end.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));

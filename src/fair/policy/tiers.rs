@@ -61,7 +61,7 @@ impl Priority {
 pub(crate) struct Tier {
     pub(crate) rank: usize,
     pub(crate) set: ReadySet,
-    /// Advises which queue to pick. If the policy panics, `Tier::pick` picks the first ready queue.
+    /// Advises which queue to pick. Without useful advice, `Tier::pick` picks the first ready one.
     policy: Box<dyn Policy>,
     panics: PanicHandler,
 }
@@ -171,7 +171,7 @@ impl Tiers {
     /// Picks the next queue to serve, and takes room in the reservations for a lease of its tier.
     /// The caller releases that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
-        // Relaxed, `used` and `picks`: it does not matter which thread's pick is the 64th.
+        // Relaxed, `used` and `picks`: no thread relies on which pick goes to a lower tier.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);
             if pick % FLOOR == FLOOR - 1 {

@@ -5,10 +5,10 @@
 //! the long run. A queue's virtual time is within one unit of the exact value. The ε in the bound
 //! of `fair/mod.rs` includes this unit, which is 4 µs of service at weight 2³².
 //!
-//! `now` is the system time, as [`WeightedFair`] defines it. A correction leaves a queue's virtual
-//! time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1, this is 36 and 73
-//! minutes. So the bound of `fair/mod.rs` holds for leases shorter than 73 minutes times the
-//! weight. A longer lease is charged as one of that length.
+//! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
+//! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
+//! this is 36 and 73 minutes. So the bound of `fair/mod.rs` holds for leases shorter than 73
+//! minutes times the weight. A longer lease is charged as one of that length.
 //!
 //! The limit behind `now` keeps a queue from falling half a *turn* (2⁶⁴ units) behind. Such a queue
 //! would read as ahead, and starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
@@ -26,8 +26,8 @@ use core::fmt;
 const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before it wraps, so that even short programs test the wrap.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
-/// The greatest lead of a queue over `now`, in units. It is a quarter of a turn (2⁶⁴ units), or 73
-/// minutes at weight 1.
+/// A quarter of a turn (a turn is 2⁶⁴ units), or 73 minutes at weight 1. `within_bounds` leaves no
+/// queue further ahead of `now`.
 const MOST: u64 = 1 << 62;
 /// An *age* is 2^`AGE` units of virtual time. When an age begins, `bring_up` leaves no queue more
 /// than two ages behind `now`. Before the next age, `now` moves by less than one age. The step into
@@ -89,8 +89,8 @@ struct Past {
     rest: AtomicU64,
     /// The estimated length of a lease, in nanoseconds.
     estimate: AtomicU64,
-    /// The number of queues that the slot has had. If this number has changed since a pick, the
-    /// slot has a later queue, and `served` does not take the pick's charge back.
+    /// How many queues of this policy have had the slot. If this number has changed since a pick,
+    /// the slot has a later queue, and `served` does not take the pick's charge back.
     number: AtomicU64,
 }
 
@@ -304,7 +304,7 @@ fn charged_by(pick: Pick) -> (u16, u64) {
 
 /// Returns the units that a pick is charged in advance for `nanos` nanoseconds. This is at least
 /// one unit, so that not all threads pick the same queue. The result is zero only if `nanos` is
-/// zero: if `served` has no charge to take back.
+/// zero, which means that `served` has no charge to take back.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }

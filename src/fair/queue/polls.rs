@@ -66,7 +66,7 @@ impl Polls {
     /// The job's future may have been the queue's last task, and cancelled before the push. Then
     /// `reclaim` (`scheduler/ends.rs`) may have missed the job. A hold on the queue before the push
     /// would prevent this. But each wake would then change the life word twice, and take a place
-    /// from the servers of an ordered queue. This check only reads the life word.
+    /// from the servers of an ordered queue. This check only reads the life word and the id.
     fn clear_if_over(&self) {
         if !self.is_present() {
             clear(&self.queue.scheduler, self.line());

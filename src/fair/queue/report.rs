@@ -11,11 +11,11 @@ use core::time::Duration;
 
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
-/// The numbers are read one after the other. They are exact while no task of the queue runs, but
-/// for [`pending`](Self::pending). A lease updates them at its end, and each time that 64 tasks have
-/// ended or 10 µs have passed. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), a
-/// task's end is counted before the task's handle reports the task done. Only the panic of a task is
-/// counted later.
+/// The numbers are read one after the other. They are exact while no thread serves the queue,
+/// except for [`pending`](Self::pending). A lease updates them at its end, and each time that 64
+/// tasks have ended or 10 µs have passed. In a queue with a
+/// [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
+/// handle reports the task done. Only the panic of a task is counted later.
 ///
 /// # Examples
 ///
@@ -40,10 +40,10 @@ pub struct QueueMetrics {
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Accepted tasks that have not ended, including those that run. A queue with a capacity of
-    /// 1,024 or more counts ended tasks in batches. Then the number can be too high, by up to 64
-    /// for each lease. A queue without a capacity, the default, does so too. It also counts ended
-    /// closures whose jobs are still queued, such as tasks cancelled while the queue is paused.
+    /// Accepted tasks that have not ended, including those that run. A queue without a capacity,
+    /// the default, also counts up to 64 ended closures for each lease. It counts ended closures
+    /// whose jobs are queued, too, such as tasks cancelled during a pause. With a capacity of 1,024
+    /// or more, a queue counts up to 64 ended detached closures for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
@@ -55,8 +55,8 @@ pub struct QueueMetrics {
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
-    /// Jobs whose task was cancelled, or was run by a thread that waited for it, before a server
-    /// reached the job.
+    /// Jobs whose task a waiting thread had run, or something other than the queue had cancelled,
+    /// before a server reached the job.
     pub tombstones: u64,
     /// Tasks that a thread ran itself while it waited for them. Waits inside a task of the same
     /// queue do not count.

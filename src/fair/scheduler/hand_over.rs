@@ -16,11 +16,11 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// The two outcomes of a ticket. If the executor runs the ticket, the running thread calls `serve`.
-/// If the executor drops the ticket, the dropping thread may call `cancel_all`.
+/// The two outcomes of a ticket. A thread that runs the ticket calls `serve`, or leaves the work to
+/// the submitter (`keep_off`). A thread that drops the ticket may call `cancel_all`.
 pub(crate) trait HandOver {
-    /// Serves queues until the quantum is over, then submits the ticket's successor. The caller's
-    /// ticket is counted, and counts as searching.
+    /// Serves queues until none is ready or the quantum is over, then leaves or submits a
+    /// successor. The caller's ticket is counted, and counts as searching.
     fn serve(this: &Arc<Self>);
 
     /// Drops the queued tasks of all queues, because no thread will run them any more.
@@ -168,8 +168,8 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns whether
-/// the caller's turn is over. Returns `false`, so that the caller goes on to serve, if the executor
-/// has refused the successor or has run it within the submission.
+/// the caller's turn is over. Returns `false` if the executor has panicked, has refused the
+/// successor, or has run it at once. The caller then goes on to serve.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();

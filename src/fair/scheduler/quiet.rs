@@ -46,7 +46,7 @@ pub(crate) fn sweep_is_due(line: &Line) {
 }
 
 /// Blocks until no task of a queue is pending and the handles of the last tasks report their ends.
-/// Returns `true` after a wait, `false` if the queue was idle already, or an error at the deadline.
+/// Returns `false` if the queue was idle at first, otherwise `true`, or an error at the deadline.
 pub(crate) fn wait_until_quiet(
     scheduler: &Arc<Scheduler>,
     line: &Line,

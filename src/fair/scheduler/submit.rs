@@ -48,8 +48,8 @@ pub(crate) fn accept(
             return Err(Reason::WouldDeadlock);
         }
         if scheduler.tickets.are_none() {
-            // The ticket comes before the count of the task. So if the executor refuses the ticket,
-            // the queue can still refuse the task.
+            // Submits a ticket before `accept` counts the task. So if the executor refuses the
+            // ticket, the queue can still refuse the task.
             line.life.look().may_accept(capacity, &is_inside)?;
             hand_over_one(scheduler)?;
         }

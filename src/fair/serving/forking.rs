@@ -11,8 +11,8 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns the index of the shard that holds it. Wakes the threads that sleep at
-/// `latch` and at the latches outer to it, because they may run the fork. `latch` may be null.
+/// Offers a fork, and returns the index of its shard. `latch` is the fork's innermost latch at
+/// which another thread may wait, or null. Wakes the threads that sleep there or at outer latches.
 ///
 /// # Safety
 ///

@@ -1,5 +1,5 @@
-//! The lane of a lease. A future *yields* if it wakes itself during its poll. A lane holds futures
-//! that have yielded, until their next poll.
+//! The lane of a lease. A future *yields* if it is woken during its poll, mostly by itself. A lane
+//! holds futures that have yielded, until their next poll.
 //!
 //! The lease takes turns between its lane and the injector, so that neither starves. While the
 //! lease runs a job, other servers can steal the futures in its lane.

@@ -27,8 +27,8 @@ const TOLD_AFTER: u64 = 64;
 /// After this many nanoseconds, a lease updates the queue's counters even if fewer tasks have
 /// ended. So metrics are late by at most this time and one task.
 const TOLD_AFTER_NANOS: u64 = 10_000;
-/// If a queue's capacity is below this, a lease takes each ended task off the count at once.
-/// Otherwise up to `TOLD_AFTER` ended tasks of each lease would fill much of the queue's room.
+/// If a queue's capacity is below this, a lease takes each ended task off the count at once. In
+/// batches, up to `TOLD_AFTER` ended tasks of each lease would fill much of the queue's room.
 const ROOMY: u64 = 1024;
 /// A lease reads the clock after each task, but only once in this many jobs that did not run, such
 /// as tombstones. So a lease that finds only tombstones ends, too, when its quantum is over.
@@ -145,7 +145,7 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // The lease's room among the lower queues (`below/reserve.rs`) is released before the fence in
+    // The lease's room in the reservations (`below/reserve.rs`) is released before the fence in
     // `end_lease`. So a submitter sees the free room after its push, or this ticket's next look
     // sees the pushed task.
     queues.tiers.reserves.release(tier.rank);

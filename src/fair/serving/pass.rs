@@ -17,8 +17,8 @@ use core::task::Waker;
 use core::time::Duration;
 
 /// The most tombstones that take up no room in a queue with a capacity. While there are this many,
-/// each further task that ends takes up room until a thread takes its job. So the number of queued
-/// jobs is bounded.
+/// each further tombstone takes up its task's room until a thread takes the job. So the number of
+/// queued jobs is bounded.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

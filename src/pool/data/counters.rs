@@ -43,7 +43,7 @@ impl Counters {
         add(&self.0.parks, 1);
     }
 
-    /// Counts that the worker woke up, found no job, and went to sleep again.
+    /// Counts that the worker woke up, ran no job, and went to sleep again.
     pub(crate) fn was_noop(&self) {
         add(&self.0.noops, 1);
     }
@@ -70,14 +70,14 @@ pub struct WorkerMetrics {
     /// The worker's index. `None` stands for all workers that have gone.
     pub index: Option<usize>,
     /// How many jobs are in the worker's deque, together with the futures that have woken
-    /// themselves while this worker polled them.
+    /// themselves and are queued on this worker.
     pub local_queue_depth: usize,
     /// How many jobs the worker has run. A task that a thread ran while it waited for the task does
     /// not count.
     pub tasks_run: u64,
     /// How often the worker went to sleep.
     pub park_count: u64,
-    /// How often the worker woke up, found no job, and went to sleep again.
+    /// How often the worker woke up, ran no job, and went to sleep again.
     pub noop_count: u64,
     /// How many jobs the worker has stolen.
     pub steal_count: u64,

@@ -2,8 +2,8 @@
 //!
 //! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
 //! waits. The worker that runs it is the *server*. During a service, the server's deque gets only
-//! items that the service spawns. So these items lie at or above the index that the deque's next
-//! item had when the service began.
+//! items that the service spawns. So these items lie at or above the index at which the deque
+//! ended when the service began.
 //!
 //! A worker that waits is a *helper*. It may take these items while the service is open:
 //!
@@ -19,10 +19,10 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! A helper takes no *stranger*: a job that need not have run for the awaited half or scope to end.
-//! A job of a scope that encloses the service is a stranger, unless the helper waits for that very
-//! scope. The job's first word has the number of services around its scope. From this number the
-//! helper sees whether the scope encloses the service (`Job::are_within`).
+//! Of these items, a helper takes no *stranger*: a job that need not have run for the awaited half
+//! or scope to end. A job of a scope that encloses the service is a stranger, unless the helper
+//! waits for that very scope. The job's first word has the number of services around its scope.
+//! From this number the helper sees whether the scope encloses the service (`Job::are_within`).
 //!
 //! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010). A worker helps the thief of its
 //! half or job, and also the thief for which that thief waits. Each service has two wait ids.
@@ -86,7 +86,7 @@ pub(crate) trait Server<T> {
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
-/// The buffers of a search by `steal_from_servers`, which a worker keeps for its next wait.
+/// The buffers of a search by `steal_from_servers`. A worker keeps them for its next search.
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
@@ -203,9 +203,9 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the server's deque. It does so if this service was open when the
-    /// item was pushed, `is_such` accepts the item, and `is_so()` holds. Otherwise asks the server
-    /// to offer its held halves. With `raids`, also takes the oldest held half.
+    /// Takes the oldest item of the server's deque, if this service was open when the item was
+    /// pushed, `is_such` accepts the item, and `is_so()` holds. Otherwise asks the server to offer
+    /// its held halves and, with `raids`, takes the oldest of them if `is_so()` holds.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -223,7 +223,7 @@ impl View {
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
-    /// Returns whether the service of this view is still open (step c of the picture above).
+    /// Returns whether the word of this service is unchanged (step c of the picture above).
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
         // Relaxed: the caller's earlier reads acquire (SERVED).

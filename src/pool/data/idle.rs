@@ -10,7 +10,7 @@
 //! becomes spare first leaves the count `running`, and then asks again whether enough others run. A
 //! worker that gives its place away also leaves `running` first, and then starts a thread or
 //! notifies a spare worker. So if two workers do this at once, the one that leaves `running` later
-//! sees that the other has left. Thus no place stays empty.
+//! sees that the other has left, or notifies it. Thus no place stays empty.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -62,8 +62,8 @@ pub enum Waited<J> {
     Over,
     /// There is a job that the worker can run meanwhile.
     Helps(J),
-    /// The worker must give its place away, or there is a job that may not run in this wait. The
-    /// caller of `Idle::wait` starts or notifies another thread.
+    /// The worker must give its place away, or there might be a job that `take` does not return.
+    /// The caller of `Idle::wait` starts or notifies another thread.
     Aside,
 }
 
@@ -175,7 +175,7 @@ impl Idle {
     /// Sleeps until `is_over` returns `true`, `take` returns a job, or `work` returns `true` in
     /// either `bool`. The first `bool` says that there are jobs, even if `take` returns none of
     /// them. The second says that the worker must give its place away in any case. Each sleep lasts
-    /// at most `timeout`. `is_over` gets whether the worker has slept. `counts` says whether the
+    /// at most `timeout`. `is_over` learns whether the worker has slept. `counts` says whether the
     /// worker is in the count `running`; if so, it leaves that count while it waits.
     pub fn wait<J>(
         &self,
@@ -237,7 +237,7 @@ impl Idle {
 
 /// One dozing worker, in the word of `Dozers`.
 const ONE: usize = 2;
-/// Set once all threads have executed a barrier since the last moment at which no worker dozed.
+/// Set when all threads have executed a barrier since the last moment at which no worker dozed.
 /// Until this bit is cleared, workers that begin to doze need no barrier.
 const BARRED: usize = 1;
 

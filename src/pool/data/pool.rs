@@ -169,8 +169,8 @@ impl Pool {
         !self.is_there_work() && !is_pinned()
     }
 
-    /// Counts a panic of a hook, a park or a job without a handle, and passes its payload to the
-    /// panic handler. Rust's panic hook has printed the message by then.
+    /// Counts a panic that no handle reports, such as that of a hook or a detached job. Passes its
+    /// payload to the panic handler. Rust's panic hook has printed the message by then.
     pub(crate) fn report(&self, payload: thread::Payload) {
         self.panicked.fetch_add(1, Relaxed);
         self.settings.panic_handler.handle(payload);

@@ -198,8 +198,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.countdown.add();
             core.job(f)
         };
-        // A job from an outside thread goes to the shelf. The owner might be the only worker, and
-        // takes no job from the injector while it waits.
+        // If the owner is a worker, a job from outside goes to the shelf. The owner might be the
+        // only worker, and takes no job from the injector while it waits.
         let is_for_shelf = local.is_none() && core.owner != 0;
         let refused = if is_for_shelf {
             shared.hand_over(job).err()

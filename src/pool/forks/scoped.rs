@@ -144,8 +144,8 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // `drop_unrun` has counted the job as dropped. But in both cases below the handle has run
-        // the closure or gets the error, so this drop takes the count back.
+        // In both cases below `drop_unrun` has counted the job as dropped. This takes the count
+        // back, because the handle has taken the closure (case 1) or gets the error (case 2).
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {

@@ -7,7 +7,7 @@
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
 
-/// The owner sleeps until its bell rings, or is about to. This bit is in `common` only.
+/// Set for good when the owner first asks for its bell (`call`). This bit is in `common` only.
 const AWAITED: usize = 1;
 /// One job, in `common` and in `own`.
 const ONE: usize = 2;

@@ -58,7 +58,7 @@ impl Failures {
     }
 
     /// Takes a job off the count of dropped jobs. The drop of a job with a handle calls this, if
-    /// the handle gets the error or has run the closure.
+    /// the handle gets the error or has taken the closure.
     pub(crate) fn forget_dropped(&self) {
         self.with(|it| it.dropped -= 1);
     }

@@ -44,8 +44,8 @@ use core::task::Waker;
 const RAIDING: usize = 1;
 /// Set when another thread asks the owner to offer the halves that it holds. A hint.
 const CALLED: usize = 1 << 1;
-/// Set from the beginning if the system has no call by which a raider could fence for the owner,
-/// too. The owner then fences each time that it lets go of a half.
+/// Set from the beginning if no system call lets a raider fence for the owner, too. The owner then
+/// fences each time that it lets go of a half.
 const FENCED: usize = 1 << 2;
 
 /// The mark of a half that was offered. The half lies in the owner's deque, or a thief has taken it
@@ -296,7 +296,7 @@ impl Held {
         }
         if oldest.is_null() || half.is_some() && ptr::eq(oldest, newest) {
             // Relaxed, both: the exchange publishes nothing. If it fails, the owner has meanwhile
-            // held a newer half, which stays in the list.
+            // written `newest` itself, in `hold` or `let_go`, and that value stays.
             let _ = self.newest.compare_exchange(newest, ptr::null_mut(), Relaxed, Relaxed);
         }
         half.map(|_| oldest.cast_const())
@@ -312,8 +312,8 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // A raid leaves `CALLED`, so that the owner's next `let_go` returns `false` and the
-                // owner looks for raiders. An offer leaves no half to check.
+                // A raid leaves `CALLED`, so that the owner's next `let_go` returns `false`, and
+                // `settle` looks at the half's mark. An offer leaves no half to check.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }

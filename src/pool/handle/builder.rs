@@ -19,7 +19,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-/// The default of `max_threads`, as tokio's for blocking threads. Threads that block count too.
+/// The default of `max_threads`: tokio's for blocking threads. Threads that block count too.
 const MOST_THREADS: usize = 512;
 
 /// Makes a [`ThreadPool`].

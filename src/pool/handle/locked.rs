@@ -214,8 +214,8 @@ impl LockedPool {
         TaskBuilder::on(self)
     }
 
-    /// Returns how many detached jobs, and destructors of tasks that the pool dropped, have
-    /// panicked.
+    /// Returns how many panics the pool has caught that no handle reports: those of detached jobs,
+    /// destructors, wakers and listeners.
     ///
     /// # Examples
     ///

@@ -33,7 +33,7 @@ pub struct PoolMetrics {
     pub num_blocked: usize,
     /// Jobs in the queues that all workers share.
     pub global_queue_depth: usize,
-    /// How many detached jobs, hooks, and destructors of tasks that the pool dropped have panicked.
+    /// How many panics no handle reports, such as those of detached jobs, hooks and destructors.
     pub panic_count: usize,
     /// An entry for each live thread and each guest. One more entry, of index `None`, has the sums
     /// of all threads that have gone, if they did anything.

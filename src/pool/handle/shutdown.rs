@@ -82,7 +82,7 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`ShutdownError::StillRunning`] if threads are left after `time`. They leave later.
-    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. The pool then stays open.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. The call then changes nothing.
     ///
     /// # Examples
     ///
@@ -200,7 +200,7 @@ impl LockedPool {
     /// # Errors
     ///
     /// [`ShutdownError::StillRunning`] if jobs are left after `time`. They end later.
-    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. The pool then stays open.
+    /// [`ShutdownError::WouldDeadlock`] on a thread of this pool. The call then changes nothing.
     ///
     /// # Examples
     ///

@@ -250,8 +250,8 @@ impl Pool {
         if surplus > self.idle.may_go.load(Relaxed) {
             // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
             // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
-            // `notify_one` would wake the same worker each time, the last to fall asleep. This
-            // wakes twice as many workers as are surplus, so that the next calls need wake none.
+            // `notify_one` would wake the same worker each time, the last to fall asleep. The
+            // call below wakes twice as many as are surplus, so that the next calls need wake none.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {
@@ -372,9 +372,9 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// If this worker is in a section that blocks, and the pool is closing, starts a thread for the
-    /// jobs that are left. Called after this worker has put jobs into its own deque, or has moved
-    /// jobs.
+    /// In a section that blocks, starts a thread for the jobs that are left, if the pool is closing
+    /// and all others block too. Called after this worker has put jobs into its own deque, or has
+    /// moved jobs.
     ///
     /// This worker runs none of them before its section ends, and the other threads may have left.
     /// A thread that leaves later takes the lock after this call, so it sees the jobs and starts a

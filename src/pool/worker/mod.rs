@@ -116,7 +116,7 @@ impl Local {
         }
     }
 
-    /// Returns the newest job of the deque, if this turn has to begin at no other step.
+    /// Returns the newest job of the deque, unless this turn has to begin with something else.
     ///
     /// `next` would find the same job, but return it from one of several branches. For such a
     /// branch, the compiler stores the job in single words, and at once loads it in pairs. Such a

@@ -30,8 +30,8 @@ struct OwnPark {
 }
 
 impl Park for OwnPark {
-    /// Does not catch a panic of the user's park. While the panic unwinds, `Idle::sleep` makes the
-    /// worker active again (I4), and then `Local::live` reports the panic.
+    /// Does not catch a panic of the user's park. The worker is active (I4) when the pool reports
+    /// the panic, in `Local::live` or in `drive_park`.
     fn park(&mut self, timeout: Option<Duration>) {
         self.park.park(timeout);
     }
@@ -83,8 +83,8 @@ fn passing(now: Passing) -> Passing {
 /// of sleepers, and perhaps sleeps on.
 ///
 /// If the waker of the other worker panics too, the loop notifies a further one. This is no
-/// recursion, because a worker that has awoken can be back on the list soon. The loop makes as many
-/// rounds as there are workers: then each is awake, has been, or is off the list.
+/// recursion, because a worker that has awoken can be back on the list soon. The loop makes at most
+/// as many rounds as there are workers: then each is awake, has been, or is off the list.
 #[cold]
 fn pass_on(pool: &Pool) {
     let this = ptr::from_ref(pool);

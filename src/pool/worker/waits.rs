@@ -109,8 +109,8 @@ impl Local {
     }
 
     /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
-    /// deque, until the wait is over. Lays the other jobs aside that it has left. Its service has
-    /// ended, so the threads that wait for these jobs might not look into this deque.
+    /// deque, until the wait is over. Lays aside the other jobs that this job has left. Its
+    /// service has ended, so the threads that wait for them might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Catches a panic: perhaps no thread waits for a pinned job, so the panic goes to the panic

@@ -10,9 +10,9 @@ use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// True while a thread accesses a slot. There is one lock for all slots, because a lock in each
-/// slot would give a size even to slots of zero-sized items. A deque can hold more of these items
-/// than memory has bytes.
+/// True while a thread holds the lock. There is one lock for all slots, because a lock in each slot
+/// would give a size even to slots of zero-sized items. A deque can hold more of these items than
+/// memory has bytes.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Room for one `T`.

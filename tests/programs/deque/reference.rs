@@ -196,9 +196,9 @@ impl Reference {
         })
     }
 
-    /// The sizes and orders are those of crossbeam-deque. A batch is the older half of the source's
-    /// items, rounded up. `to` pops them in the order of the owner of `from`. So the batch is
-    /// reversed if one deque is LIFO and the other FIFO.
+    /// The sizes and orders are those of crossbeam-deque. A batch is at most the older half of the
+    /// source's items, rounded up. `to` pops them in the order of the owner of `from`. So the batch
+    /// is reversed if one deque is LIFO and the other FIFO.
     fn steal_batch(&mut self, from: usize, to: usize, limit: usize, and_pop: bool) -> Answer {
         let (source, dest) = (&self.deques[from], &self.deques[to]);
         if !dest.has_worker || !source.has_worker && source.stealers == 0 {

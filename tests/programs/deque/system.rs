@@ -73,7 +73,7 @@ impl System {
         System { deques, tally: Tally::of(items), next: 0 }
     }
 
-    /// Compares all answers that take no item, such as lengths, with the expected state.
+    /// Compares all that shows without taking an item, such as lengths, with the expected state.
     pub(crate) fn check(&mut self, expected: &Reference) {
         for (deque, expected) in self.deques.iter_mut().zip(&expected.deques) {
             deque.check(expected);

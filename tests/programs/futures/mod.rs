@@ -494,7 +494,7 @@ impl Run {
     fn compare_metrics(&self, queue: &Queue) {
         let count =
             |is: fn(&Record) -> bool| self.records.iter().filter(|it| is(it)).count() as u64;
-        // A lease adds the tasks that it has run to the metrics when it ends.
+        // A lease adds the tasks that it has run to the metrics at the latest when it ends.
         wait_for(|| queue.metrics().pending == 0 && queue.metrics().running == 0);
         let metrics = queue.metrics();
         let ended = metrics.completed + metrics.panicked + metrics.cancelled + metrics.tombstones;

@@ -296,7 +296,7 @@ pub(crate) fn programs(end: usize) -> impl Strategy<Value = Program> {
 
 /// Runs a program on a ground that `make` returns.
 pub(crate) fn check(program: &Program, make: Make) {
-    /// Whether a program has not ended. Then proptest tries smaller programs, for a tenth of
+    /// Whether a program has not ended. Then proptest tries smaller programs, each for a tenth of
     /// `PATIENCE`.
     static HAS_HUNG: AtomicBool = AtomicBool::new(false);
 

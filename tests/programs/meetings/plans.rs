@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Returns a calm queue, or else the task's own queue.
+    /// Returns a calm queue or the task's own one, as `which` chooses.
     fn target(&self, own: usize, which: Which) -> Option<(usize, Target)> {
         let is_calm = |it: &usize| {
             let tenant = &self.tenants[*it];

@@ -149,8 +149,8 @@ pub(super) fn spawn_future(world: &mut World, on: Which) {
     world.futures.push(future);
 }
 
-/// Spawns a task that occupies a place, and waits until it begins. It must begin, since a place is
-/// free.
+/// If a place and a thread are free, spawns a task that occupies a place, and waits until the task
+/// begins, as it must.
 pub(super) fn hold(world: &mut World, on: usize, blocks: bool) {
     let tenant = &world.tenants[on];
     let blocks = blocks && world.ground.pool.is_some() && world.holders.len() < 8;

@@ -145,8 +145,8 @@ pub(super) fn run(world: &mut World, step: Step) {
         Step::Arm(fault) => {
             world.cancels();
             if matches!(fault, Fault::Execute | Fault::ExecuteLast) {
-                // The panic costs a ticket. Then perhaps no thread comes for a ready task, so no
-                // holder may need one.
+                // The panic costs a ticket. Then perhaps no thread comes for a ready task, so all
+                // holders are released first.
                 world.release();
                 world.has_lost_tickets = true;
             }
@@ -236,8 +236,8 @@ fn drop_queue(world: &mut World, on: Which) {
 fn join(world: &mut World, which: usize) {
     let Pending { handle, tenant, .. } = world.pending.remove(which);
     world.make_room();
-    // An executor that tells when it has ended has cancelled its rest. Otherwise the queues must go
-    // on.
+    // If an executor tells that it has ended, the tasks that it leaves are cancelled. Otherwise the
+    // queues must go on.
     if !world.is_shut || !world.ground.tells_end {
         world.resume(world.tenants[tenant].chain.clone());
     }

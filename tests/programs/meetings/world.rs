@@ -30,7 +30,7 @@ pub(super) struct Tenant {
     pub(super) is_calm: bool,
     pub(super) limit: Option<usize>,
     pub(super) capacity: Option<usize>,
-    /// How many of its tasks main has no handle of.
+    /// How many tasks main has given to it without keeping a handle.
     pub(super) detached: usize,
     pub(super) is_paused: bool,
     pub(super) is_closed: bool,
@@ -227,7 +227,7 @@ impl World {
         self.ledger.may_cancel.store(true, SeqCst);
     }
 
-    /// Returns the index of a task that main has a handle of, counted from the newest.
+    /// Returns the index in `pending` of one of main's tasks; `which` counts from the newest.
     pub(super) fn pick_task(&self, which: Which) -> Option<usize> {
         self.pending.len().checked_sub(usize::from(which) + 1)
     }

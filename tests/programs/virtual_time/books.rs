@@ -90,7 +90,7 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    /// Returns the queue and the queues below it: that of its scheduler, and so on.
+    /// Returns the queue and those below it: the queue that its scheduler is over, and so on.
     fn chain(&self, queue: usize) -> Vec<usize> {
         let below = |it: &usize| self.accounts[*it].below;
         std::iter::successors(Some(queue), below).collect()
@@ -182,7 +182,7 @@ impl Books {
         assert_eq!(ready, None, "a thread is idle, and a task of this queue could run");
     }
 
-    /// Returns when each task ran, if all tasks have ended.
+    /// Checks that all tasks have ended without a fault, and returns when each ran.
     pub(super) fn finish(&self) -> Log {
         let mut entries = self.entries();
         assert!(entries.faults.is_empty(), "{:#?}", entries.faults);
