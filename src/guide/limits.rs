@@ -185,8 +185,8 @@
 //! is a thread's right to run tasks of one queue. The [panic
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
-//! *When a queue's weight changes*, the policy converts the time that the queue owes for past
-//! service to the new weight. For leases under way, the conversion can be wrong by the longest task
+//! *When a queue's weight changes*, the default policy scales the queue's lead over the other
+//! queues to the new weight. For leases under way, the scaled lead can be wrong by the longest task
 //! on each thread.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk

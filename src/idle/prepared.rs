@@ -322,8 +322,8 @@ impl Sleeping<'_> {
             return false;
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
-            // The exchange succeeded, so the stamp has not changed since `word` was read, and no
-            // waiter was taken off in between. So this is our use of the waiter, not a later one.
+            // Had a waiter been taken off since `word` was read, the stamp would differ, and the
+            // exchange would have failed. So it took off our use of the waiter, not a later one.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);

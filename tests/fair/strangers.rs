@@ -262,8 +262,8 @@ fn a_job_for_which_a_destructor_waits_does_not_wait_for_the_scheduler() {
     });
 }
 
-/// A thread that serves the queue also drops tasks of another queue. It has one lease of its own
-/// queue, so the second lease remains for the thread that polls the future.
+/// A thread that serves the queue also drops tasks of another queue, and still has only one lease.
+/// Once `busy` has ended, the second lease is free for the thread that polls the future.
 #[test]
 fn a_thread_that_drops_tasks_has_one_place_and_not_two() {
     in_a_minute(|| {

@@ -295,16 +295,17 @@ fn no_job_wakes_a_thread_to_spare_while_enough_others_run() {
         thread::yield_now();
     }
     let before = parks();
-    let tasks = (0..100).map(|n| {
-        // A worker that the last job had wrongly woken would fall asleep again meanwhile.
-        thread::sleep(Duration::from_micros(100));
+    let tasks = (0..200).map(|n| {
+        // A worker that the last job had wrongly woken would fall asleep again meanwhile. On a busy
+        // machine that can take a millisecond.
+        thread::sleep(Duration::from_millis(1));
         pool.spawn(move || n)
     });
     let tasks: Vec<_> = tasks.collect();
     // Spurious wake-ups cause a few more parks.
-    assert!(parks() - before < 10, "{} of 100 jobs", parks() - before);
+    assert!(parks() - before < 10, "{} of 200 jobs", parks() - before);
     drop(release);
-    assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq(0..100));
+    assert!(tasks.into_iter().map(|it| it.join().unwrap()).eq(0..200));
 }
 
 #[test]

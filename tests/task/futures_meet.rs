@@ -288,7 +288,7 @@ fn what_was_accepted_is_not_refused_when_it_is_woken() {
             thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(done(task), 7);
-        // A ticket left in the executor would keep its scheduler alive, which owns the executor.
+        // The scheduler owns the executor: a ticket that stayed there would keep both alive.
         bounded.set_room(0);
         bounded.run();
     }
