@@ -5,7 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod crew;
 mod held;
 mod helping;
 mod pool;

@@ -6,7 +6,8 @@
 //! closing wakes all workers.
 //!
 //! A whole pool is large for loom. One worker and no preemption make tens of thousands of
-//! executions, and two workers make too many. So these models ask whether the parts fit together.
+//! executions. Two workers make too many, unless the second starts only while the pool closes. So
+//! these models ask whether the parts fit together.
 //! The parts have models of their own, with higher bounds: `snapshot.rs` and the folders `idle`,
 //! `task`, `injector` and `deque`. The random programs of `tests/pool/random_programs.rs` cover two
 //! workers, and pools that grow and shrink. No model here judges the pool's orderings, and
@@ -16,7 +17,7 @@ use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};
 use filch::ThreadPool;
 use filch::executor::Shutdown;
-use filch::pool::Start;
+use filch::pool::{Start, blocking};
 use loom::sync::{Arc, Condvar, Mutex};
 use std::cell::RefCell;
 
@@ -178,15 +179,15 @@ fn a_guest_that_leaves_while_the_pool_closes_loses_no_job() {
 struct Told(Arc<Event>);
 
 #[derive(Default)]
-pub(super) struct Event(Mutex<bool>, Condvar);
+struct Event(Mutex<bool>, Condvar);
 
 impl Event {
-    pub(super) fn tell(&self) {
+    fn tell(&self) {
         *self.0.lock().unwrap() = true;
         self.1.notify_one();
     }
 
-    pub(super) fn wait(&self) {
+    fn wait(&self) {
         let mut is_told = self.0.lock().unwrap();
         while !*is_told {
             is_told = self.1.wait(is_told).unwrap();
@@ -198,6 +199,26 @@ impl Drop for Told {
     fn drop(&mut self) {
         self.0.tell();
     }
+}
+
+/// The only worker blocks until the second job has run. Both jobs are queued before the worker
+/// begins to block, so the crew must start a thread that takes its place.
+#[test]
+fn a_job_that_blocks_in_a_closing_pool_gives_its_place_to_another_thread() {
+    let name = "a_job_that_blocks_in_a_closing_pool_gives_its_place_to_another_thread";
+    model(name, Long { preemptions: 0, seconds: 53 }, || {
+        let (pool, trace) = (pool(1), Trace::new());
+        let told = Arc::new(Event::default());
+        let (waits, job) = (told.clone(), trace.job());
+        pool.spawn_detached(move || blocking(|| waits.wait())).unwrap();
+        let second = move || {
+            job();
+            told.tell();
+        };
+        pool.spawn_detached(second).unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+        assert_eq!(trace.runs(), 1);
+    });
 }
 
 /// Runs `f` on another thread. Once `f` signals its event, this thread cancels the pool, whose only
