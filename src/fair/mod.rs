@@ -155,8 +155,8 @@
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same
 //!   thread's stack. A frame stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
-//!   the owner waits until then. So the fork's latch and the latches outer to it stay, too. Each of
-//!   these latches is on the stack of a thread that runs the fork or waits for it.
+//!   the owner waits until then. So the fork's latch and outer latches (`line/fork.rs`) stay. Each
+//!   of these latches is on the stack of a thread that runs the fork or waits for it.
 //!
 //! # Orderings
 //!

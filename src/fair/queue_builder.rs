@@ -190,8 +190,8 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Sets the context of each task that is spawned through this queue's handles, instead of the
-    /// [scheduler's](super::Builder::context). Tasks that are spawned through the scheduler keep
-    /// the scheduler's context, even inside this queue.
+    /// [scheduler's](super::Builder::context). A task that is spawned through the scheduler has
+    /// the scheduler's context, even if the task goes into this queue.
     ///
     /// # Examples
     ///

@@ -217,8 +217,8 @@
 //! Resume or cancel the queue before the pool is shut down.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task of
-//! [`Job::with_handle`](crate::Job::with_handle), which does not know its queue. The task's job
-//! stays in the queue until the queue's next event or a later wait.
+//! [`Job::with_handle`](crate::Job::with_handle), because that task does not know its queue. The
+//! wait goes on until the queue's next event, such as a resume, or until a later wait begins.
 //!
 //! *On virtual time* ([`Stepper`](crate::sim::Stepper)) threads run in turn. A task that waits for
 //! another task or for the clock ends its turn. A task that blocks on anything else keeps its turn,

@@ -6,8 +6,8 @@
 //! [`FencePair`] and a [`Dekker`] do the same for two threads that each write one variable and read
 //! the other's.
 //!
-//! On the machine the methods below are constants. In a loom model they ask `audit` first, which
-//! may weaken one ordering to see whether the model notices.
+//! On the machine the orderings below are constants. In a loom model `audit` may weaken one of
+//! them, to see whether the model notices.
 
 use super::barrier::Barrier;
 use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};

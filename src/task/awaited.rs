@@ -82,7 +82,7 @@ impl Job {
     /// # Safety
     ///
     /// 1. `kind` stays until the job has run or was dropped.
-    /// 2. `kind` is for an `F`, which fits into the words and is `Send`.
+    /// 2. The functions of `kind` were made for `F`, which is `Send`.
     #[inline]
     pub(crate) unsafe fn scoped<F>(kind: *const Kind, depth: Option<usize>, f: F) -> Self {
         const { assert!(size_of::<F>() <= size_of::<Capture>()) };

@@ -286,7 +286,7 @@ pub(crate) fn aside<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Returns whether this thread has a ticket of a scheduler, which another thread can take over.
+/// Returns whether this thread has a scheduler's ticket, which another thread can take over.
 pub(crate) fn has_ticket() -> bool {
     any(|frame| frame.ticket.is_some() && !frame.stop.is_null())
 }

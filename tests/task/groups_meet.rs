@@ -414,7 +414,7 @@ fn a_join_error_is_an_io_error() {
     assert!(error.into_inner().unwrap().downcast::<JoinError>().unwrap().is_panic());
 }
 
-/// A panic cannot leave a handle half changed: each change is one atomic step or under a lock.
+/// A panic cannot leave a handle half changed: changes run no user code, or catch its panics.
 #[test]
 fn handles_are_unwind_safe() {
     fn check<T: UnwindSafe + RefUnwindSafe>() {}
