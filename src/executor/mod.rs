@@ -205,11 +205,12 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Returns a token that is cancelled when the executor has ended and will run no further job.
-    /// By default `None`: the executor does not report its end.
+    /// Returns a token that is cancelled when the executor begins no further job: at its
+    /// [cancellation](Self::is_cancelled), or when it has drained. By default `None`: the executor
+    /// does not report its end.
     ///
-    /// When the executor has ended, a scheduler over it drops the scheduler's tasks. Futures that
-    /// the executor polls by [`Futures::over`] are dropped too.
+    /// Then a scheduler over the executor drops the scheduler's tasks. Futures that the executor
+    /// polls by [`Futures::over`] are dropped too. Jobs that ran at the cancellation may still run.
     ///
     /// # Examples
     ///

@@ -88,8 +88,8 @@
 //! | the executor [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
-//! If a job of the executor waits for a task of a paused queue, the executor cannot end. It ends
-//! once the queue is resumed or cancelled. A submission helps unless a task of the scheduler waits.
+//! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. It
+//! ends once the queue is resumed or cancelled, or the executor is cancelled.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!

@@ -213,8 +213,8 @@
 //! capacity. Otherwise it waits until a thread reaches the tombstones of cancelled tasks. When the
 //! wait ends, the destructor of a cancelled closure might still be running.
 //!
-//! *A pool does not end* while one of its jobs waits for a task of a paused queue over that pool.
-//! Resume or cancel the queue before the pool is shut down.
+//! *A pool that drains does not end* while one of its jobs waits for a task of a paused queue over
+//! that pool. Resume or cancel the queue before the pool is shut down.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task of
 //! [`Job::with_handle`](crate::Job::with_handle), because that task does not know its queue. The

@@ -10,6 +10,7 @@ use filch::task::{CancelToken, CancelledBy, TaskGroup};
 use std::future::pending;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
@@ -71,6 +72,57 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
     for is_nested in [false, true] {
         for (executor, shut) in executors() {
             assert!(!runs(&executor, || shut(Shutdown::Cancel), is_nested));
+        }
+    }
+}
+
+/// A job or a task waits for a task of a paused queue, whose executor is cancelled meanwhile. No
+/// ticket serves the paused queue, so the executor has no job that it could drop.
+#[test]
+fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_waits_for_it() {
+    const WAITS: [fn(&Queue, &dyn Fn()) -> bool; 4] = [
+        |queue, begun| {
+            let task = queue.spawn(|| ());
+            begun();
+            task.join().is_err()
+        },
+        |queue, begun| {
+            let task = queue.spawn_future(pending::<()>());
+            begun();
+            task.join().is_err()
+        },
+        |queue, begun| {
+            let group = TaskGroup::new();
+            queue.task().group(&group).spawn_detached(|| ()).unwrap();
+            begun();
+            group.wait().is_err()
+        },
+        |queue, begun| {
+            let (ends, has_ended) = mpsc::channel::<()>();
+            let _task = queue.spawn(move || ends.send(()));
+            begun();
+            pool::blocking(|| has_ended.recv_timeout(MINUTE)) == Err(RecvTimeoutError::Disconnected)
+        },
+    ];
+    for waits in WAITS {
+        for is_task in [false, true] {
+            for (executor, shut) in executors() {
+                let fair = FairScheduler::over(Arc::clone(&executor));
+                let paused = fair.queue("paused").paused().build().unwrap();
+                let other = fair.queue("other").build().unwrap();
+                let ((begun, is_begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
+                let job = move || {
+                    let is_dropped = waits(&paused, &|| begun.send(()).unwrap());
+                    tell.send(is_dropped).unwrap();
+                };
+                match is_task {
+                    true => other.spawn_detached(job).unwrap(),
+                    false => executor.execute(Job::new(job)).unwrap(),
+                }
+                is_begun.recv_timeout(MINUTE).unwrap();
+                in_a_minute(move || shut(Shutdown::Cancel));
+                assert!(told.recv_timeout(MINUTE).unwrap(), "it ran");
+            }
         }
     }
 }

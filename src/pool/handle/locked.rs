@@ -257,9 +257,18 @@ impl LockedShared {
             }
             if how == Shutdown::Cancel {
                 self.end_futures();
+                self.cancel_end(); // a scheduler over the pool drops its tasks, too
             }
         });
         self.end_one();
+    }
+
+    /// Cancels the token of the pool's end, and so calls the token's listeners.
+    fn cancel_end(&self) {
+        if let Err(payload) = self.end.tell(None) {
+            thread::forget_if_it_panics(payload);
+            self.state.lock().panicked += 1;
+        }
     }
 
     fn end_futures(&self) {
@@ -301,10 +310,7 @@ impl LockedShared {
         let has_ended = state.closed;
         drop(state);
         if has_ended {
-            if let Err(payload) = self.end.tell(None) {
-                thread::forget_if_it_panics(payload);
-                self.state.lock().panicked += 1;
-            }
+            self.cancel_end();
         }
         self.quiet.notify_all();
     }
@@ -341,7 +347,7 @@ impl Executor for LockedPool {
     fn end(&self) -> Option<CancelToken> {
         let has_ended = || {
             let state = self.shared.state.lock();
-            state.closed && state.is_quiet()
+            state.cancelled || state.closed && state.is_quiet()
         };
         Some(self.shared.end.token(has_ended, || None))
     }

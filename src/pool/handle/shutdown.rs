@@ -241,6 +241,7 @@ impl Pool {
             if how == Shutdown::Cancel {
                 Pool::discard(this);
                 this.end_futures();
+                this.cancel_end(); // a scheduler over the pool drops its tasks, too
             }
         });
     }
@@ -316,9 +317,17 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed: this call has taken the lock of `End` before it reads the bit. The last thread to
-        // go takes that lock after it has set the bit.
-        self.end.token(|| self.present.load(Relaxed) & ENDED != 0, || None)
+        // Relaxed, `ENDED` and `DISCARD`: this call has taken the lock of `End` before it reads the
+        // bits. A thread that sets one of them takes that lock afterwards, in `cancel_end`.
+        let has_ended = || self.present.load(Relaxed) & ENDED != 0 || self.is_discarding();
+        self.end.token(has_ended, || None)
+    }
+
+    /// Cancels the token of the pool's end, and so calls the token's listeners.
+    fn cancel_end(&self) {
+        if let Err(payload) = self.end.tell(None) {
+            self.report(payload);
+        }
     }
 
     fn end_futures(&self) {
@@ -333,10 +342,8 @@ impl Pool {
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
-        self.present.fetch_or(ENDED, Relaxed); // the lock in `tell` orders it
-        if let Err(payload) = self.end.tell(None) {
-            self.report(payload);
-        }
+        self.present.fetch_or(ENDED, Relaxed); // the lock in `cancel_end` orders it
+        self.cancel_end();
     }
 
     /// Waits until all threads have gone. Returns `false` if `deadline` comes first.
