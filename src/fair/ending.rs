@@ -279,6 +279,9 @@ impl FairScheduler {
     fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
         self.scheduler.below.may_wait()?;
         self.scheduler.queues.registry.lock().is_closed = true;
+        if how == Shutdown::Cancel {
+            ends::mark_all(&self.scheduler);
+        }
         let lines = self.scheduler.queues.table.iter();
         let tokens: Vec<_> =
             lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();

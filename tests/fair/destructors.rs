@@ -6,7 +6,7 @@ use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use crate::ends_meet::over_a_pool;
 use filch::executor::{Rejected, Shutdown, WouldDeadlock};
 use filch::fair::{FairScheduler, Queue};
-use filch::task::{CancelToken, JoinError, JoinHandle, TaskGroup};
+use filch::task::{CancelToken, CancelledBy, JoinError, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
 use std::future::pending;
 use std::num::NonZeroUsize;
@@ -195,4 +195,35 @@ fn a_destructor_joins_a_future_that_is_polled_meanwhile() {
     thread::sleep(Duration::from_millis(20));
     go.send(()).unwrap();
     assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
+}
+
+/// The scheduler drops the first queue's tasks before those of the second. The second is paused, so
+/// no other thread ends the task that the destructor waits for.
+#[test]
+fn a_destructor_waits_for_a_task_of_another_queue_that_the_same_shutdown_cancels() {
+    const WAITS: [fn(&Queue) -> Box<dyn FnOnce() -> Option<JoinError> + Send>; 3] = [
+        |queue| {
+            let task = queue.spawn(|| ());
+            Box::new(move || task.join().err())
+        },
+        |queue| {
+            let task = queue.spawn_future(pending::<()>());
+            Box::new(move || task.join().err())
+        },
+        |queue| {
+            let group = TaskGroup::new();
+            queue.task().group(&group).spawn_detached(|| ()).unwrap();
+            Box::new(move || group.wait().err())
+        },
+    ];
+    for (waits, order) in WAITS.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
+        let fair = over_a_pool();
+        let queues = ["a", "b"].map(|name| fair.queue(name).paused().build().unwrap());
+        let [first, second] = order.map(|it| &queues[it]);
+        let ((sends, sent), mut wait) = (mpsc::channel(), Some(waits(second)));
+        let _task = spawn_at_drop(first, move || sends.send(wait.take().unwrap()()).unwrap());
+        in_a_minute(move || fair.shutdown(Shutdown::Cancel).unwrap());
+        let error = sent.recv_timeout(MINUTE).unwrap().unwrap();
+        assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));
+    }
 }

@@ -172,6 +172,16 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
+/// Marks all queues as cancelled. The caller then drops their tasks, queue by queue. A destructor of
+/// such a task may wait for a task of any of the queues, whose mark lets the destructor's thread drop
+/// that task.
+pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) {
+    let lines = scheduler.queues.table.iter();
+    let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();
+    held.iter().for_each(|line| line.cancel(None));
+    held.iter().for_each(|line| end_lease(scheduler, line));
+}
+
 /// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes the
 /// queue so that its tasks run. If this call cancels a queue that has a token, returns the token,
 /// which the caller then cancels. The token's listeners run user code, which may wait for the
