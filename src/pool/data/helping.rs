@@ -30,8 +30,8 @@
 //!
 //! A helper also helps the thieves of its thief, and their thieves. This is leapfrogging (Wagner
 //! and Calder, 1993; Faxén, 2010). Each service has two wait ids. One is the wait that it *ends*.
-//! Its half or scope was made in an outer service; the other id is the wait that this one ends. A
-//! helper that waits for half h follows these ids, whether or not the thieves wait themselves:
+//! Its half or scope was made in an outer service, and the other id, `within`, is the wait that the
+//! outer service ends. A helper that waits for half h follows these ids, even before a thief waits:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within
