@@ -41,8 +41,8 @@ fn what_is_made_once_is_seen() {
     });
 }
 
-/// Begins a lease as tickets do. With `anyway`, begins it as a thread does that must not be
-/// refused.
+/// Begins a lease within the limit, as tickets do. With `anyway`, begins it in any case, as a
+/// thread that must not be refused does.
 fn begin(life: &Life, anyway: bool) -> bool {
     if anyway { life.begin_lease_anyway() } else { life.begin_lease(2) }
 }

@@ -146,10 +146,7 @@
 //!   makes the queue over, and the thread that takes this step frees the slot.
 //! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not empty,
 //!   some ticket searches, or the greatest allowed number of tickets runs. If (a) or (b) does not
-//!   hold, a thread is about to restore it. A thread that makes a queue ready fences (`LOOK`), then
-//!   restores (a) and (b). A thread that takes a queue out of its set fences (`LOOK`), then looks
-//!   at the queue again. A ticket that leaves, or is the last to stop searching, fences (`LOOK`),
-//!   then looks whether a ready set has a queue.
+//!   hold, a thread is about to restore it (the table at `LOOK`).
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or the next thread that frees a place wakes it.
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same
@@ -228,10 +225,14 @@ const ENDED: Pair = Pair::named("fair::ENDED");
 /// A thread that finds a queue ready sees the charges that were made before the queue became ready.
 const READY: Pair = Pair::named("fair::READY");
 
-/// Of two threads, each writes, then fences, then reads. At least one of them sees the other's
-/// write. One thread makes work visible, then looks whether a ticket searches; a ticket's thread
-/// stops serving, then looks for work. Or one thread frees a place, then looks for waiting threads;
-/// a waiting thread registers, then looks for a free place.
+/// Each of two threads writes, fences, then looks. At least one sees the other's write, and acts.
+/// `proofs/orderings.md` has further rows.
+///
+/// | one thread writes | then looks | the other writes | then looks | the one that sees the other |
+/// |---|---|---|---|---|
+/// | a submitter pushes a task | is the queue in its set? | a ticket takes the queue out | has the queue a task? | puts the queue in |
+/// | a submitter puts the queue in | does a ticket search? | a ticket stops searching, or leaves | is a queue in a set? | makes a ticket serve it |
+/// | a joiner registers its waker | is a place free? | a server frees a place | is a waker there? | lets the joiner try |
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// In the tree of `policy/least.rs`, one thread lowers a time, then looks at the floor above it.

@@ -16,15 +16,17 @@
 //!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! The consumer that gave the slot up is the orphan's *holder*. The orphan is *held* until its
-//! holder has looked at the slot again, and *open* if that look finds nothing. The orphan is
-//! *spoken for* once one consumer, the holder or another, must take its item. While `head` counts
+//! The consumer that gave the slot up is the orphan's *holder*, X above. While `head` counts
 //! orphans, consumers look at the orphans before anything else.
 //!
-//! A consumer that finds an item in an open orphan takes the item. A consumer that finds an item in
-//! a held orphan might already have taken a later item. So it only marks the orphan as spoken for.
-//! A holder that has looked too early then fails to open the orphan, sees the item (SPOKEN), and
-//! takes it.
+//! | state | the thread that changes it | to | who takes the item |
+//! |---|---|---|---|
+//! | `HELD` | the holder, if step 4 finds nothing | `OPEN` | |
+//! | `HELD` | the holder, if step 4 finds the item | `SPOKEN_FOR` | the holder |
+//! | `HELD` | another consumer that sees the item | `SPOKEN_FOR` | the holder, which fails to open the orphan and so sees the item (SPOKEN) |
+//! | `OPEN` | a consumer that sees the item | `SPOKEN_FOR` | that consumer |
+//!
+//! The consumer of the third row does not take the item: it might have taken a later one already.
 
 use super::segment::Segment;
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -37,11 +39,8 @@ use crate::sync::{AtomicPtr, AtomicU8, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
-/// The consumer that gave the slot up will look at it once more.
 const HELD: u8 = 0;
-/// Any consumer may take the item.
 const OPEN: u8 = 1;
-/// One consumer has to take the item.
 const SPOKEN_FOR: u8 = 2;
 
 /// A claimed slot whose consumer stopped waiting for the producer.

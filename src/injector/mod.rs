@@ -12,19 +12,18 @@
 //!      which stopped waiting for its item             put its item there yet
 //! ```
 //!
-//! A producer claims a slot by adding to `tail`, puts its item there, and marks the slot. A
-//! consumer claims a slot by advancing `head`, at most as far as `tail`. It then waits for the
-//! mark, and takes the item. Each claim is one atomic instruction and touches no segment. A claimed
-//! slot keeps its segment alive, so the claiming thread needs no pin.
+//! | thread | claims a slot by | then | and marks the slot |
+//! |---|---|---|---|
+//! | producer | adding to `tail` | puts its item there | `FULL` |
+//! | consumer | advancing `head`, up to `tail` | waits for `FULL`, takes the item | `TAKEN`: *settled* |
+//! | sweeper | – | resets settled slots, takes back their segments (`sweep.rs`) | `EMPTY` |
 //!
-//! If the mark does not come within some microseconds, the producer was stopped between its claim
-//! and its mark. The consumer then gives the slot up as an *orphan*, and `head` counts the orphans.
-//! While there are orphans, every consumer looks at them before it claims a slot (`around.rs`).
-//!
-//! A slot is *settled* once it is marked `TAKEN`. A *visitor* is a thread that uses segments or
-//! orphans without owning a slot there; a counter counts the visitors. The *sweeper* is the thread
-//! that holds the flag `sweeping`. It resets settled slots, and takes back segments in which every
-//! slot is settled (`sweep.rs`). A *lasting* segment lives as long as the injector.
+//! Each claim is one atomic instruction. A claimed slot keeps its segment, so the claimer needs no
+//! pin. A producer can be stopped before its mark. After some microseconds the consumer then gives
+//! the slot up as an *orphan*, and `head` counts the orphans. While there are orphans, consumers
+//! look at them before they claim a slot (`around.rs`). A *visitor* is a thread that uses segments
+//! or orphans without owning a slot there; a counter counts the visitors. A *lasting* segment lives
+//! as long as the injector.
 //!
 //! # Invariants
 //!
@@ -106,9 +105,8 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// changes of `head`. If that includes the push into the orphan's slot, it finds the item there.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that cannot open its orphan sees the mark of the orphan's slot. Any other consumer that
-/// finds the orphan spoken for sees all items pushed before the call that takes the orphan's item.
-/// `around.rs` defines *holder*, *open* and *spoken for*.
+/// A holder that fails to open its orphan sees the item (table in `around.rs`). Another consumer
+/// that finds `SPOKEN_FOR` sees all items pushed before the call that takes the orphan's item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.

@@ -316,7 +316,7 @@ impl Marked {
 }
 
 impl Listener {
-    /// Makes the weak reference to a future a counted one. Returns `None` if the future is about to
+    /// Turns the weak reference to a future into a counted one. Returns `None` if the future is about to
     /// be freed.
     fn upgrade(self) -> Option<Self> {
         match self {

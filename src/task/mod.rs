@@ -39,15 +39,30 @@
 //!   the scope, which waits for the jobs. Every other `kind` is a static.
 //! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
 //!   read only if it is a string.
-//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once: by its claimer,
-//!   before the claimer sets `DONE`. But if the claimer sets `LEFT`, the thread that takes the
-//!   task's job out of the queue takes the task off the count.
-//! - **I9** A thread that polls a future gives the claim back if the future is still pending, and
-//!   has no cause to end. Only a job polls a future, and a future has at most one job. A thread
-//!   that sets `HAS_JOB` on an unclaimed future makes the job. So does a poller that keeps the bit
-//!   as it gives the claim back. A thread that keeps the claim drops the future, and sets `DONE`. A
-//!   *part* of a poll is the poll itself, or a fork inside it. A part that wakes the future notes
-//!   this in `OwnWake`, not in the word. The poll ends after all its parts.
+//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. With `LEFT`, a
+//!   claimer asks the thread that will find the tombstone to do this; `POPPED` says that it has
+//!   been found already:
+//!
+//!   | the claimer | the tombstone | the task is taken off by |
+//!   |---|---|---|
+//!   | does not set `LEFT` | | the claimer, before it sets `DONE` |
+//!   | sets `LEFT` | is found later | the thread that finds it |
+//!   | sets `LEFT` | is `POPPED` already | the claimer, before it sets `DONE` |
+//!
+//! - **I9** Only the claimer of a future polls it or drops it. A future has at most one job. A new
+//!   future is *queued*:
+//!
+//!   | state | `CLAIMED`, `HAS_JOB` | which thread changes it | next state |
+//!   |---|---|---|---|
+//!   | asleep | 0, 0 | a thread that wakes the future, and makes its job | queued |
+//!   | queued | 0, 1 | the thread that runs the job | polled |
+//!   | polled | 1, 1 | the poller, if the future is pending | asleep |
+//!   | polled | 1, 1 | the poller, if the future is pending but was woken; it makes the next job | queued |
+//!   | polled | 1, 1 | the poller, if the future is ready, has panicked or must end | ended |
+//!   | asleep, queued | 0, any | a thread that cancels the future | ended |
+//!
+//!   A fork inside a poll is a *part* of that poll, which ends after all its parts. If the poll or
+//!   a part of it wakes the future, it notes this in `OwnWake`, not in the word.
 //!
 //! # Orderings
 //!

@@ -102,8 +102,8 @@ pub(super) struct Finished {
     pub(super) is_waited_for: bool,
 }
 
-// Relaxed, where a site gives no reason: the site needs only the bit. No thread relies on the bit
-// to see data that changes after the task is made.
+// An access below without a comment is `Relaxed` because its caller needs only the bit. The caller
+// relies on no other write of the thread that set the bit.
 impl State {
     /// Returns the word of a queued closure, which has a job and a handle.
     pub(super) fn queued(has_deadline: bool) -> Self {

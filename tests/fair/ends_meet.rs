@@ -322,7 +322,8 @@ impl Wake for Sleepy {
 }
 
 /// With 4096 tombstones, the cancelled future stays counted until a server takes its job. So queue
-/// `a` can end while the canceller still wakes the future's handle, before it returns the permit.
+/// `a` can end while the canceller still wakes the future's handle. The canceller returns the
+/// future's permit only after that.
 #[test]
 fn a_future_that_outlives_its_queue_returns_no_permit_to_the_next() {
     let (fair, token) = (over_a_pool(), CancelToken::new());

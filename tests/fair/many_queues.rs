@@ -1,5 +1,5 @@
-//! A fair scheduler with more queues than a word has bits (64), and with more than a word of words
-//! has (4,096).
+//! A fair scheduler with more queues than one word of the ready set has bits (64), and with more
+//! than one summary word stands for (4,096).
 
 use crate::common::simulated::{fill, ms};
 use filch::executor::Inline;

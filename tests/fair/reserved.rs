@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Returns when an urgent task begins that is spawned after 10 ms, while four threads are offered
-/// tasks of 50 ms.
+/// Returns the time at which an urgent task begins. It is spawned after 10 ms, while four threads
+/// are offered tasks of 50 ms.
 fn urgent_begins(settings: impl Fn(Builder) -> Builder, urgent: Priority) -> Duration {
     let stepper = Stepper::new(1, 4);
     let fair = settings(stepper.scheduler()).build();

@@ -116,8 +116,8 @@ fn files_of_a_module_import_one_way() {
     }
 }
 
-/// Private types whose methods are in several files, so that no import shows who calls whom. No
-/// further ones.
+/// The only private types that may have methods in several files. For these, no import shows which
+/// file calls which.
 const SPREAD: [&str; 8] =
     ["AnyTask", "Core", "Group", "Head", "Local", "Pool", "Reference", "Turns"];
 

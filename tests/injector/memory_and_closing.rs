@@ -56,7 +56,7 @@ fn a_million_items_leave_64_kib_behind() {
     check(|_| (), 100_000);
 }
 
-/// Any thread that passes may give a segment back. At the end, only 64 KiB are left.
+/// Any producer or consumer may free surplus segments. At the end, only 64 KiB are left.
 ///
 /// The test runs in a process of its own: other tests have segments of that size.
 #[test]

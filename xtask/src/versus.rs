@@ -63,8 +63,9 @@ fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
     Ok(programs.map(|it| it.join(name)))
 }
 
-/// Compares the times of two tenants who query the same texts: on rayon's threads, and on filch's
-/// without queues and with queues. The second program draws the rows of both.
+/// Compares the times of two tenants that query the same texts: on rayon's threads, and on filch's
+/// without queues and with queues. The first program writes its row to a file, for the chart of the
+/// second.
 fn query() -> Result {
     let [on_filch, on_rayon] = on_filch_and_rayon("query")?;
     let tsv = folders::reports()?.join("query.tsv");

@@ -206,15 +206,15 @@ impl Life {
     }
 
     /// Closes the queue, and returns the word as it was before. If the queue was open and idle,
-    /// this call also sets `TOLD`, and the caller tells the queue's end.
+    /// this call also sets `TOLD`, and the caller reports the queue's end.
     pub fn close(&self) -> Look {
         let closed = |word| if word & CLOSED == 0 { told(word | CLOSED) } else { word };
         let before = self.0.fetch_update(ENDED.acquire(), Relaxed, |word| Some(closed(word)));
         Look(before.expect("always some"))
     }
 
-    /// Sets `TOLD`. Returns `true` if `TOLD` was not set before; then the caller tells the queue's
-    /// end. The queue is closed, and the caller has a hold or a handle.
+    /// Sets `TOLD`. Returns whether this call has set it; then the caller reports the queue's end.
+    /// The queue is closed, and the caller has a hold or a handle.
     pub fn tell(&self) -> bool {
         // Relaxed: the lock of the token orders what the listeners see.
         self.0.fetch_or(TOLD, Relaxed) & TOLD == 0

@@ -16,8 +16,17 @@ pub struct Times {
     floors: [AtomicU64; GROUP / FAN],
 }
 
-/// A tree above the times, in which a node has `FAN` children. Its *members* are the queues in the
-/// [`ReadySet`]. A node's *floor* is a lower bound for the times of the members below the node.
+/// A tree above the times. Its *members* are the queues in the [`ReadySet`]. A node's *floor* is a
+/// lower bound for the times of the members below the node.
+///
+/// ```text
+///  node          number   children   queues below
+///  word              16   8 parts           4,096   │ A pick begins at the words. At each level
+///    part           128   8 groups            512   │ it takes the node with the least floor.
+///      group      1,024   8 octets             64   │
+///        octet    8,192   8 queues              8   ▼
+///          queue 65,536                             has a time in place of a floor
+/// ```
 ///
 /// - A floor can be too low. A pick raises the floors of the nodes above the picked queue, up to
 ///   the highest of these nodes that has siblings with members. Other floors that are too low stay
@@ -31,10 +40,8 @@ pub struct Times {
 #[derive(Debug)]
 pub struct Least {
     groups: Box<[AtomicU64]>,
-    /// A floor for each part. A part is `FAN` groups.
     parts: Box<[AtomicU64]>,
-    /// A floor for each word of the ready set's summary, and so for all groups that have a bit
-    /// there.
+    /// A floor for each word of the ready set's summary, in which each group has a bit.
     words: Box<[AtomicU64]>,
 }
 

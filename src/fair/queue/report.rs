@@ -97,8 +97,8 @@ pub struct QueueMetrics {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Wait {
-    /// Half of the tasks waited at most this long. This time is too long by at most one part in 32;
-    /// waits below 32 ns count as 32 ns.
+    /// Half of the tasks waited at most this long. The exact median may be less by up to one
+    /// part in 32. Waits below 32 ns count as 32 ns.
     pub median: Duration,
     /// 99 of 100 tasks waited at most this long. The precision is that of `median`.
     pub p99: Duration,

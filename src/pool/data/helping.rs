@@ -1,13 +1,17 @@
 //! The jobs that a worker may run while it waits.
 //!
-//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
-//! waits. The worker that runs it is the *server*. During a service, the server's deque gets only
-//! items that the service spawns. So these items lie at or above the index at which the deque
-//! ended when the service began.
-//!
-//! A worker that waits is a *helper*. It may take these items while the service is open:
+//! | word | meaning |
+//! |---|---|
+//! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits |
+//! | server | the worker that runs it. Meanwhile its deque gets only items that the service spawns |
+//! | helper | a worker that waits. It may take these items while the service is open |
+//! | stranger | a job that need not have run for the awaited half or scope to end |
 //!
 //! ```text
+//!  server's deque:   │ older items │ items that the service spawns │
+//!                                  ▲
+//!                                  word: the index at which the service began
+//!
 //!  server                                  helper
 //!  ──────                                  ──────
 //!  1  write wait, then word: it is open    a  read word, then wait: open, and ends our wait?
@@ -19,18 +23,22 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! Of these items, a helper takes no *stranger*: a job that need not have run for the awaited half
-//! or scope to end. A job of a scope that encloses the service is a stranger, unless the helper
-//! waits for that very scope. The job's first word has the number of services around its scope.
-//! From this number the helper sees whether the scope encloses the service (`Job::are_within`).
+//! Of these items, a helper takes no stranger. A job of a scope that encloses the service is one,
+//! unless the helper waits for that very scope. The job's first word has the number of services
+//! around its scope. From this number the helper sees whether the scope encloses the service
+//! (`Job::are_within`).
 //!
-//! This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010). A worker helps the thief of its
-//! half or job, and also the thief for which that thief waits. Each service has two wait ids.
-//! `wait` is the wait that the service ends: the wait for its half or scope. That half or scope was
-//! made in an outer service, and `within` is the wait that the outer service ends. The inner
-//! service is *within* that wait. A helper follows these ids from its own wait. So it finds all
-//! jobs that were stolen from its thief, and from that thief's thieves, even before any of these
-//! thieves waits.
+//! A helper also helps the thieves of its thief, and their thieves. This is leapfrogging (Wagner
+//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. One is the wait that it *ends*.
+//! Its half or scope was made in an outer service, and the other id, `within`, is the wait that the
+//! outer service ends. A helper that waits for half h follows these ids, even before a thief waits:
+//!
+//! ```text
+//!  service of worker    runs half          wait   within
+//!  A                    h                  h      0         found, because it ends h
+//!  B                    k, made in h       k      h         found, because it is within h
+//!  C                    l, made in k       l      k         found, because it is within k
+//! ```
 
 use crate::deque::Stealer;
 #[cfg(filch_loom_build)]

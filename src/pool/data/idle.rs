@@ -50,8 +50,8 @@ pub struct Idle {
 #[derive(Debug)]
 struct Counts {
     activity: AtomicU64,
-    /// The active workers that run a job, or look for one. The others block, sleep in a wait, or
-    /// run their start or stop hook.
+    /// The number of active workers that run a job, or look for one. The other active workers
+    /// block, sleep in a wait, or run their start or stop hook.
     running: AtomicUsize,
 }
 

@@ -18,7 +18,8 @@ use alloc::format;
 use crossbeam_utils::CachePadded;
 use std::io;
 
-// Relaxed, where a site gives no reason: the data is under the lock of the crew, or is a hint.
+// An access below without a comment is `Relaxed` because the lock of the crew orders it, or because
+// its value is only a hint.
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
     /// afterwards, because the system gives none, or another thread is closing the pool. Even if
