@@ -74,6 +74,6 @@ impl Turns {
     }
 
     pub(super) fn end_token(&self) -> CancelToken {
-        self.end.token(|| self.is_over(), || None)
+        self.end.token()
     }
 }

@@ -7,8 +7,10 @@ use super::error::{CancelledBy, Cause, JoinError};
 use super::living::WeakTask;
 use super::slots::Slots;
 use crate::sync::lock::Mutex;
-use crate::sync::{Arc, AtomicBool, Text, into_inner, thread};
+use crate::sync::thread::{self, Finally, per_thread};
+use crate::sync::{Arc, AtomicBool, Text, into_inner};
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::task::Waker;
 use core::{fmt, mem};
 
@@ -295,11 +297,22 @@ impl TokenState {
     }
 }
 
+per_thread! {
+    static TELLING: Cell<bool> = Cell::new(false);
+}
+
+/// Returns whether this thread is within [`Marked::tell`].
+pub(crate) fn is_telling() -> bool {
+    TELLING.try_with(Cell::get).unwrap_or(false)
+}
+
 impl Marked {
     /// Cancels the tasks and wakes the wakers. Resumes the first panic of a destructor or a waker
     /// at the end.
     pub(crate) fn tell(self) {
         let Marked { mut to_tell, reason } = self;
+        let outer = TELLING.try_with(|it| it.replace(true));
+        let back = Finally(|| _ = TELLING.try_with(|it| it.set(outer.unwrap_or(false))));
         let mut panicked = None;
         while let Some(listener) = to_tell.pop() {
             if let Err(payload) = thread::catch(|| listener.tell(reason.as_ref())) {
@@ -309,9 +322,8 @@ impl Marked {
                 }
             }
         }
-        if let Some(payload) = panicked {
-            thread::resume(payload);
-        }
+        drop(back);
+        panicked.into_iter().for_each(|payload| thread::resume(payload));
     }
 }
 

@@ -6,22 +6,46 @@ use crate::sync::{Text, thread};
 
 /// The token of one executor, which is created at the first request.
 #[derive(Default)]
-pub(crate) struct End(Mutex<Option<CancelToken>>);
+pub(crate) struct End(Mutex<Telling>);
+
+enum Telling {
+    Open(Option<CancelToken>),
+    /// The end was told, with its reason.
+    Told(Option<Text>),
+}
+
+impl Default for Telling {
+    fn default() -> Self {
+        Telling::Open(None)
+    }
+}
 
 impl End {
+    /// Returns the token. It is cancelled if the end was told.
+    pub(crate) fn token(&self) -> CancelToken {
+        self.token_unless(|| false, || None)
+    }
+
     /// Returns the token, and cancels it if `has_ended` returns `true`. `reason` says why the
     /// executor has ended.
     ///
     /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. This function calls
     /// `has_ended` under the lock that `tell` takes. So if `has_ended` returns `false`, a later
     /// call of `tell` finds and cancels the token.
-    pub(crate) fn token(
+    pub(crate) fn token_unless(
         &self,
         has_ended: impl FnOnce() -> bool,
         reason: impl FnOnce() -> Option<Text>,
     ) -> CancelToken {
         let mut end = self.0.lock();
-        let token = end.get_or_insert_with(CancelToken::new).clone();
+        let token = match &mut *end {
+            Telling::Open(token) => token.get_or_insert_with(CancelToken::new).clone(),
+            Telling::Told(reason) => {
+                let token = CancelToken::new();
+                let _has_no_listeners = token.mark(reason.clone());
+                return token;
+            }
+        };
         let has_ended = has_ended();
         drop(end);
         if has_ended {
@@ -39,13 +63,17 @@ impl End {
     /// Marks the token as cancelled, if there is one. The caller then notifies the listeners of the
     /// token by [`Marked::tell`].
     pub(crate) fn mark(&self, reason: Option<Text>) -> Option<Marked> {
-        let end = self.0.lock().take()?;
-        end.mark(reason)
+        let mut state = self.0.lock();
+        let Telling::Open(token) = &mut *state else { return None };
+        let token = token.take();
+        *state = Telling::Told(reason.clone());
+        drop(state);
+        token?.mark(reason)
     }
 
     /// Forgets the token of an ended queue, whose slot a new queue takes. The next request creates
     /// a new token without listeners.
     pub(crate) fn forget(&self) {
-        *self.0.lock() = None;
+        *self.0.lock() = Telling::default();
     }
 }

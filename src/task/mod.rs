@@ -106,8 +106,8 @@ mod waker;
 
 pub(crate) use any::{AnyTask, Gate, Limited, Polled};
 pub(crate) use awaited::{OnStack, StackKind};
-pub(crate) use cancel::CancelLink;
 pub use cancel::CancelToken;
+pub(crate) use cancel::{CancelLink, is_telling};
 pub use cancelled::Cancelled;
 pub(crate) use closure::{TaskSettings, task_of};
 pub(crate) use context::Captured;

@@ -1,6 +1,7 @@
 //! Tasks wait in queues while the executor below closes: no accepted task is forgotten.
 
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
+use crate::common::on_drop::OnDrop;
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied};
 use filch::Job;
 use filch::ThreadPool;
 use filch::executor::{Executor, Shutdown};
@@ -46,8 +47,9 @@ fn runs(executor: &Arc<dyn Executor>, shuts: impl FnOnce() + Send, is_nested: bo
         }
         let group = TaskGroup::new();
         let member = move || same.store(true, SeqCst);
-        let accepted = other.task().group(&group).spawn_detached(member);
-        group.wait().is_ok() && accepted.is_ok()
+        // Dropped here, since a refused job stays a member of the group until it is dropped.
+        let is_accepted = other.task().group(&group).spawn_detached(member).is_ok();
+        group.wait().is_ok() && is_accepted
     });
     is_begun.recv_timeout(MINUTE).unwrap();
     thread::scope(|scope| {
@@ -76,34 +78,36 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
     }
 }
 
+/// Each spawns a task into a queue, and returns a closure that waits for the task and returns
+/// whether the task was dropped.
+const WAITS: [fn(&Queue) -> Box<dyn FnOnce() -> bool + Send>; 4] = [
+    |queue| {
+        let task = queue.spawn(|| ());
+        Box::new(|| task.join().is_err())
+    },
+    |queue| {
+        let task = queue.spawn_future(pending::<()>());
+        Box::new(|| task.join().is_err())
+    },
+    |queue| {
+        let group = TaskGroup::new();
+        queue.task().group(&group).spawn_detached(|| ()).unwrap();
+        Box::new(move || group.wait().is_err())
+    },
+    |queue| {
+        let (ends, has_ended) = mpsc::channel::<()>();
+        drop(queue.spawn(move || ends.send(())));
+        Box::new(move || {
+            let ended = pool::blocking(|| has_ended.recv_timeout(MINUTE));
+            ended == Err(RecvTimeoutError::Disconnected)
+        })
+    },
+];
+
 /// A job or a task waits for a task of a paused queue, whose executor is cancelled meanwhile. No
 /// ticket serves the paused queue, so the executor has no job that it could drop.
 #[test]
 fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_waits_for_it() {
-    const WAITS: [fn(&Queue, &dyn Fn()) -> bool; 4] = [
-        |queue, begun| {
-            let task = queue.spawn(|| ());
-            begun();
-            task.join().is_err()
-        },
-        |queue, begun| {
-            let task = queue.spawn_future(pending::<()>());
-            begun();
-            task.join().is_err()
-        },
-        |queue, begun| {
-            let group = TaskGroup::new();
-            queue.task().group(&group).spawn_detached(|| ()).unwrap();
-            begun();
-            group.wait().is_err()
-        },
-        |queue, begun| {
-            let (ends, has_ended) = mpsc::channel::<()>();
-            let _task = queue.spawn(move || ends.send(()));
-            begun();
-            pool::blocking(|| has_ended.recv_timeout(MINUTE)) == Err(RecvTimeoutError::Disconnected)
-        },
-    ];
     for waits in WAITS {
         for is_task in [false, true] {
             for (executor, shut) in executors() {
@@ -112,8 +116,9 @@ fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_
                 let other = fair.queue("other").build().unwrap();
                 let ((begun, is_begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
                 let job = move || {
-                    let is_dropped = waits(&paused, &|| begun.send(()).unwrap());
-                    tell.send(is_dropped).unwrap();
+                    let wait = waits(&paused);
+                    begun.send(()).unwrap();
+                    tell.send(wait()).unwrap();
                 };
                 match is_task {
                     true => other.spawn_detached(job).unwrap(),
@@ -124,6 +129,72 @@ fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_
                 assert!(told.recv_timeout(MINUTE).unwrap(), "it ran");
             }
         }
+    }
+}
+
+/// The destructor runs on the thread that cancels the executor, before that thread has reported the
+/// executor's end.
+#[test]
+fn a_destructor_of_a_cancelled_job_waits_for_a_task_of_a_paused_queue() {
+    for waits in &WAITS[..3] {
+        for (executor, shut) in executors() {
+            let fair = FairScheduler::over(Arc::clone(&executor));
+            let paused = fair.queue("paused").paused().build().unwrap();
+            let release = occupied(&executor);
+            let ((tell, told), mut wait) = (mpsc::channel(), Some(waits(&paused)));
+            let last = OnDrop(move || tell.send(wait.take().unwrap()()).unwrap());
+            executor.execute(Job::new(move || drop(last))).unwrap();
+            let shuts = thread::spawn(move || shut(Shutdown::Cancel));
+            assert!(told.recv_timeout(MINUTE).unwrap(), "it ran");
+            drop(release);
+            shuts.join().unwrap();
+        }
+    }
+}
+
+/// The token of the pool's end can be asked for while the destructors of the pool's jobs run. The
+/// thread that asks calls no listener.
+#[test]
+fn a_thread_that_asks_for_the_end_of_a_pool_drops_no_task() {
+    for (executor, shut) in executors() {
+        let fair = FairScheduler::over(Arc::clone(&executor));
+        let paused = fair.queue("paused").paused().build().unwrap();
+        let release = occupied(&executor);
+        let ((tell, told), (begins, begun)) = (mpsc::channel(), mpsc::channel());
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let last = OnDrop(move || tell.send(thread::current().id()).unwrap());
+        let _task = paused.spawn(move || drop(last));
+        let blocks = OnDrop(move || {
+            begins.send(thread::current().id()).unwrap();
+            let _ = goes_on.recv_timeout(MINUTE);
+        });
+        executor.execute(Job::new(move || drop(blocks))).unwrap();
+        let shuts = thread::spawn(move || shut(Shutdown::Cancel));
+        let canceller = begun.recv_timeout(MINUTE).unwrap();
+        assert!(!executor.end().unwrap().is_cancelled());
+        drop((go_on, release));
+        assert_eq!(told.recv_timeout(MINUTE), Ok(canceller));
+        shuts.join().unwrap();
+        assert!(executor.end().unwrap().is_cancelled());
+    }
+}
+
+/// A place of the executor is reserved and the other is taken, so no ticket comes to the queue.
+#[test]
+fn a_closure_spawned_in_a_scheduler_whose_executor_was_cancelled_is_not_forgotten() {
+    for is_paused in [false, true] {
+        let pool = ThreadPool::new(2).unwrap();
+        let fair = FairScheduler::builder(pool.clone()).reserve(Priority::AboveNormal, 1).build();
+        let (other, occupies) = (fair.queue("other").build().unwrap(), fair.queue("a"));
+        let release = occupied(&occupies.build().unwrap());
+        pool.shutdown_background(Shutdown::Cancel);
+        let task = other.spawn(|| ());
+        if is_paused {
+            other.pause();
+        }
+        assert!(ended(task).is_err());
+        drop(release);
+        pool.shutdown(Shutdown::Drain).unwrap();
     }
 }
 

@@ -197,10 +197,9 @@ fn a_destructor_joins_a_future_that_is_polled_meanwhile() {
     assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
 }
 
-/// The scheduler drops the first queue's tasks before those of the second. The second is paused, so
+/// A cancellation drops the first queue's tasks before those of the second. The second is paused, so
 /// no other thread ends the task that the destructor waits for.
-#[test]
-fn a_destructor_waits_for_a_task_of_another_queue_that_the_same_shutdown_cancels() {
+fn waits_for_a_task_of_another_queue(cancels: fn(FairScheduler, CancelToken), is_same: bool) {
     const WAITS: [fn(&Queue) -> Box<dyn FnOnce() -> Option<JoinError> + Send>; 3] = [
         |queue| {
             let task = queue.spawn(|| ());
@@ -217,13 +216,27 @@ fn a_destructor_waits_for_a_task_of_another_queue_that_the_same_shutdown_cancels
         },
     ];
     for (waits, order) in WAITS.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
-        let fair = over_a_pool();
-        let queues = ["a", "b"].map(|name| fair.queue(name).paused().build().unwrap());
+        let (fair, token) = (over_a_pool(), CancelToken::new());
+        let other = if is_same { fair.clone() } else { over_a_pool() };
+        let queues = [(&fair, "a"), (&other, "b")]
+            .map(|(it, name)| it.queue(name).token(&token).paused().build().unwrap());
         let [first, second] = order.map(|it| &queues[it]);
         let ((sends, sent), mut wait) = (mpsc::channel(), Some(waits(second)));
         let _task = spawn_at_drop(first, move || sends.send(wait.take().unwrap()()).unwrap());
-        in_a_minute(move || fair.shutdown(Shutdown::Cancel).unwrap());
+        in_a_minute(move || cancels(fair, token));
         let error = sent.recv_timeout(MINUTE).unwrap().unwrap();
         assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));
+    }
+}
+
+#[test]
+fn a_destructor_waits_for_a_task_of_another_queue_that_the_same_shutdown_cancels() {
+    waits_for_a_task_of_another_queue(|fair, _| fair.shutdown(Shutdown::Cancel).unwrap(), true);
+}
+
+#[test]
+fn a_destructor_waits_for_a_task_of_another_queue_that_the_same_token_cancels() {
+    for is_same in [false, true] {
+        waits_for_a_task_of_another_queue(|_, token| _ = token.cancel(), is_same);
     }
 }

@@ -101,6 +101,12 @@ impl Below {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
+    /// Returns whether this thread drops jobs of the cancelled executor, or runs a stranger there.
+    /// Such a thread may be the one that reports the executor's end next.
+    pub(crate) fn is_dropped_here(&self) -> bool {
+        current::strangers() != 0 && current::is_thread_of(self.base) && self.is_cancelled()
+    }
+
     /// Registers a waker for the executor's end. Returns whether the executor has ended already.
     pub(crate) fn watch_end(&self, waker: impl FnOnce() -> Waker) -> bool {
         let Some(token) = self.panics.take(|| self.executor.end()).flatten() else { return false };

@@ -229,6 +229,13 @@ impl Line {
         Cause::Cancelled(CancelledBy::Queue, self.reason())
     }
 
+    /// Returns the cause with which the queue's tasks end, if the queue's token is cancelled.
+    pub(crate) fn cause_by_token(&self) -> Option<Cause> {
+        let link = self.link.lock();
+        let (token, _) = link.as_ref().filter(|(token, _)| token.is_cancelled())?;
+        Some(Cause::Cancelled(CancelledBy::Queue, token.reason()))
+    }
+
     /// Returns whether the queue is paused, so that a lease ends with its current task.
     #[inline]
     pub(crate) fn is_halted(&self) -> bool {

@@ -97,7 +97,7 @@ pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
     // Relaxed, `is_ended`: this load runs under the lock of `line.end`. The thread that notes the
     // executor's end takes that lock afterwards, to cancel the token.
     let has_ended = || scheduler.below.is_ended() || line.has_ended();
-    line.end.token(has_ended, || reason_of(scheduler, line))
+    line.end.token_unless(has_ended, || reason_of(scheduler, line))
 }
 
 pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {

@@ -18,15 +18,15 @@ pub(crate) fn put(push: impl FnOnce()) {
 /// fenced since.
 #[inline]
 pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
-    if scheduler.queues.is_shown(line) {
+    if scheduler.below.is_ended() {
+        // Relaxed, `is_ended`: the caller has fenced. An ended executor begins and drops no further
+        // ticket, so this thread drops the queued tasks.
+        HandOver::cancel_all(scheduler);
+    } else if scheduler.queues.is_shown(line) {
         let tier = line.tier();
         if scheduler.queues.tiers.reserves.has_room(tier) || has_grown_for(scheduler, tier) {
             ensure_ticket(scheduler);
         }
-    } else if scheduler.below.is_ended() {
-        // Relaxed, `is_ended`: the caller has fenced. An ended executor runs and drops no further
-        // ticket, so this thread drops the queued tasks.
-        HandOver::cancel_all(scheduler);
     }
 }
 

@@ -43,6 +43,10 @@ pub(crate) fn accept(
     capacity: u64,
     is_inside: impl Fn() -> bool,
 ) -> Result<(), Reason> {
+    if scheduler.below.is_ended() {
+        // Relaxed, `is_ended`: a thread that misses the end here drops the task in `look_after`.
+        return Err(Reason::Closed);
+    }
     if scheduler.tickets.want_care() {
         if is_submitting(&scheduler.below) {
             return Err(Reason::WouldDeadlock);

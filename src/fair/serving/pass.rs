@@ -12,7 +12,7 @@ use crate::fair::scheduler::drops::cause_to_drop;
 use crate::fair::scheduler::ends::{begin_end, end_lease, is_cancelling, reason_of};
 use crate::fair::scheduler::quiet::sweep_is_due;
 use crate::sync::{Relaxed, Text, Unwatched};
-use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited};
+use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited, is_telling};
 use core::task::Waker;
 use core::time::Duration;
 
@@ -99,9 +99,15 @@ impl Gate for Pass {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
         let has_ended = || line.life.look().is_cancelled() || scheduler.below.is_ended();
         // `is_dropper` looks at all frames of this thread, so it comes last.
-        let is_so = is_cancelling(scheduler) || has_ended() && scheduler.below.is_dropper();
+        let drops = is_cancelling(scheduler)
+            || has_ended() && scheduler.below.is_dropper()
+            || scheduler.below.is_dropped_here();
+        // While this thread tells the listeners of a token, it may not have come to this queue yet.
+        let by_token = if drops || !is_telling() { None } else { line.cause_by_token() };
+        let is_so = drops || by_token.is_some();
         if let Some(task) = task.filter(|_| is_so) {
-            let cause = cause_to_drop(scheduler, line).unwrap_or_else(|| scheduler.below.cause());
+            let cause = by_token.or_else(|| cause_to_drop(scheduler, line));
+            let cause = cause.unwrap_or_else(|| scheduler.below.cause());
             scheduler.below.panics.take(|| task.cancel(cause));
         }
         is_so

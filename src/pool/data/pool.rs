@@ -26,10 +26,7 @@ pub(crate) const PINNED: usize = 1 << 6;
 // The bits of `present`. The count of threads begins at `PRESENT`.
 /// The pool is closing: the last thread to go has to call `tell_end` (`handle/shutdown.rs`).
 pub(crate) const ENDING: usize = 1;
-/// `tell_end` has dropped the futures and the remaining jobs. The token of the pool's end is
-/// cancelled, or is about to be.
-pub(crate) const ENDED: usize = 1 << 1;
-pub(crate) const PRESENT: usize = 1 << 2;
+pub(crate) const PRESENT: usize = 1 << 1;
 
 pub(crate) struct Pool {
     pub(crate) id: ExecutorId,
@@ -42,12 +39,12 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// How many threads the end of the pool waits for, and the bits `ENDING` and `ENDED`. GONE
+    /// How many threads the end of the pool waits for, and the bit `ENDING`. GONE
     /// orders each subtraction; the other changes are `Relaxed`.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
-    /// The token of the pool's end. The last thread of a closing pool cancels it before that thread
-    /// goes.
+    /// The token of the pool's end. It is cancelled by the thread that cancels the pool, or by the
+    /// last thread of a closing pool before that thread goes.
     pub(crate) end: End,
     pub(crate) settings: Settings,
     pub(crate) panicked: AtomicUsize,

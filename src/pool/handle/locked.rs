@@ -59,7 +59,8 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// The token of the pool's end, cancelled when the pool is closed and the last job has run.
+    /// The token of the pool's end, cancelled when the pool has been cancelled, or is closed and has run its
+    /// last job.
     end: End,
     /// Notified when there is a job to take, or when no further job will come.
     work: Condvar,
@@ -345,11 +346,7 @@ impl Executor for LockedPool {
     }
 
     fn end(&self) -> Option<CancelToken> {
-        let has_ended = || {
-            let state = self.shared.state.lock();
-            state.cancelled || state.closed && state.is_quiet()
-        };
-        Some(self.shared.end.token(has_ended, || None))
+        Some(self.shared.end.token())
     }
 
     fn id(&self) -> Option<ExecutorId> {

@@ -6,7 +6,7 @@ use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
-use crate::pool::data::pool::{CLOSED, DISCARD, ENDED, ENDING, MISSED, PINNED, PRESENT, Pool};
+use crate::pool::data::pool::{CLOSED, DISCARD, ENDING, MISSED, PINNED, PRESENT, Pool};
 use crate::pool::data::registry::Seat;
 use crate::pool::frames::frame::is_of_worker;
 use crate::pool::{CALLED, GONE};
@@ -317,10 +317,7 @@ impl Pool {
     }
 
     pub(crate) fn end(&self) -> CancelToken {
-        // Relaxed, `ENDED` and `DISCARD`: this call has taken the lock of `End` before it reads the
-        // bits. A thread that sets one of them takes that lock afterwards, in `cancel_end`.
-        let has_ended = || self.present.load(Relaxed) & ENDED != 0 || self.is_discarding();
-        self.end.token(has_ended, || None)
+        self.end.token()
     }
 
     /// Cancels the token of the pool's end, and so calls the token's listeners.
@@ -342,7 +339,6 @@ impl Pool {
         for seat in self.registry.with(<[_]>::to_vec) {
             self.drop_pinned(&seat);
         }
-        self.present.fetch_or(ENDED, Relaxed); // the lock in `cancel_end` orders it
         self.cancel_end();
     }
 

@@ -6,9 +6,7 @@ use crate::deque::Worker;
 use crate::executor::Reason;
 use crate::idle::{Park, ThreadPark};
 use crate::pool::GONE;
-use crate::pool::data::pool::{
-    CLOSED, Crew, ENDED, ENDING, MISSING, PRESENT, Pool, SPARE, SURPLUS,
-};
+use crate::pool::data::pool::{CLOSED, Crew, ENDING, MISSING, PRESENT, Pool, SPARE, SURPLUS};
 use crate::pool::data::registry::Seat;
 use crate::pool::data::settings::at_least_one;
 use crate::pool::frames::held::Held;
@@ -346,14 +344,13 @@ impl Pool {
     pub(crate) fn go(&self) {
         let mut present = self.present.load(Relaxed);
         loop {
-            if present | ENDED == PRESENT | ENDING | ENDED {
-                // Read again, with acquire: so the listeners of the pool's end see the writes of
-                // the threads that have gone.
+            if present == PRESENT | ENDING {
+                // Read again, with acquire: so the destructors in `tell_end` and the listeners of
+                // the end of a drained pool see the writes of the threads that have gone.
                 present = self.present.load(GONE.acquire());
                 // A destructor that `tell_end` calls might wait for the pool's end. It gets an
                 // error instead, as on a thread of the pool.
                 current::as_stranger(self.id, || self.tell_end());
-                present |= ENDED;
             }
             let less = present - PRESENT;
             match self.present.compare_exchange(present, less, GONE.release(), Relaxed) {
