@@ -56,7 +56,7 @@
 //!
 //! ε is two units of *virtual time*, that is, thread time divided by weight: 2⁻¹⁹ ns. For weights
 //! below a million ε is negligible. For the greatest weight, 2³², it is 8 µs of thread time. The
-//! bound holds while (L + Q)/w is below 73 minutes for each queue. A lease longer than 73 minutes
+//! bound holds while W·(L + Q)/w is below 36 minutes for each queue. A lease longer than 73 minutes
 //! times w is [charged as one of that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here

@@ -1,9 +1,9 @@
-//! Tests of threads that `reserve` keeps for queues of high priority.
+//! Tests of priorities: of threads that `reserve` keeps for high ones, and of the turns of lower ones.
 
-use crate::common::simulated::{fill, ms};
+use crate::common::simulated::{fill, ms, us};
 use crate::common::waiting::{done, in_a_minute};
 use filch::executor::{Inline, from_fn};
-use filch::fair::{Builder, Clock as _, FairScheduler, Priority};
+use filch::fair::{Builder, Clock as _, FairScheduler, Priority, Queue};
 use filch::sim::{self, Stepper};
 use filch::{Executor, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -146,4 +146,33 @@ fn the_scheduler_learns_with_the_next_task_that_its_pool_has_grown() {
         end.send(()).unwrap();
         done(running);
     });
+}
+
+/// Two queues of lower priorities hand work to and fro. At each 64th pick, one of the two is ready.
+/// The priority between theirs must have its turns all the same.
+#[test]
+fn a_priority_between_two_that_take_turns_does_not_starve() {
+    fn hand_over(from: &Queue, to: &Queue) {
+        let [one, other] = [to, from].map(Queue::clone);
+        let _ = from.spawn_detached(move || {
+            sim::work(us(1));
+            hand_over(&one, &other);
+        });
+    }
+    let stepper = Stepper::new(1, 1);
+    // A task of `high` or `between` takes a quantum, so it needs a pick of its own. The other two
+    // queues run dry in each lease.
+    let fair = stepper.scheduler().quantum(us(100)).build();
+    let queue = |priority| fair.queue("q").priority(priority).build().unwrap();
+    let high = queue(Priority::Highest);
+    let [above, between, below] =
+        [Priority::AboveNormal, Priority::Normal, Priority::BelowNormal].map(queue);
+    fill(&high, 7000, us(100));
+    fill(&between, 100, us(100));
+    hand_over(&above, &below);
+    stepper.advance(ms(640));
+    let served = between.metrics().completed;
+    assert!((30..=36).contains(&served), "of 100 turns, {served}");
+    [high, above, below].iter().for_each(|it| _ = it.cancel());
+    stepper.run_until_idle();
 }

@@ -56,8 +56,8 @@ fn soak() {
     closures::soak(programs(12), |program| check(&program));
 }
 
-/// Eight leases are charged an hour each in advance, but take a minute. The correction puts the
-/// queue behind by more than half the range of virtual time. It must not count as ahead.
+/// Eight leases of an hour are followed by eight of a minute. The queue must then get its half.
+/// Neither the debt nor the corrected charges may count as a lead of hours.
 #[test]
 fn a_queue_that_was_charged_too_much_by_hours_does_not_starve() {
     let stepper = Stepper::new(1, 8);

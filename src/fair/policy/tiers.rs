@@ -133,13 +133,15 @@ pub(crate) struct Tiers {
     used: AtomicUsize,
     /// The number of picks since a second tier was first used.
     picks: AtomicUsize,
+    /// The rank of the tier that had the last turn of the lower tiers.
+    last_lower: AtomicUsize,
 }
 
 impl Tiers {
     pub(crate) fn new(make: MakePolicy, reserves: Reserves, panics: PanicHandler) -> Self {
         let tiers = core::array::from_fn(|_| Once::empty());
-        let [used, picks] = [0; 2].map(AtomicUsize::new);
-        Tiers { tiers, reserves, make, panics, used, picks }
+        let [used, picks, last_lower] = [0; 3].map(AtomicUsize::new);
+        Tiers { tiers, reserves, make, panics, used, picks, last_lower }
     }
 
     /// Returns a tier. The first call for a tier makes the tier and its policy.
@@ -171,11 +173,12 @@ impl Tiers {
     /// Picks the next queue to serve, and takes room in the reservations for a lease of its tier.
     /// The caller releases that room.
     pub(crate) fn pick(&self, table: &Table) -> Option<(&Tier, Pick)> {
-        // Relaxed, `used` and `picks`: no thread relies on which pick goes to a lower tier.
+        // Relaxed, `used`, `picks` and `last_lower`: no thread relies on which pick goes to which
+        // lower tier.
         if self.used.load(Relaxed) > 1 {
             let pick = self.picks.fetch_add(1, Relaxed);
             if pick % FLOOR == FLOOR - 1 {
-                if let Some(found) = self.pick_lower(pick / FLOOR, table) {
+                if let Some(found) = self.pick_lower(table) {
                     return Some(found);
                 }
             }
@@ -195,9 +198,14 @@ impl Tiers {
         Some((tier, pick?))
     }
 
-    fn pick_lower(&self, turn: usize, table: &Table) -> Option<(&Tier, Pick)> {
+    /// Picks in the next ready tier after the one that had the last turn, but never in the highest
+    /// ready tier. The count of turns modulo the number of ready tiers would not do. It could pass
+    /// over a tier for ever, if the tiers around it are ready in turns.
+    fn pick_lower(&self, table: &Table) -> Option<(&Tier, Pick)> {
+        let last = self.last_lower.load(Relaxed);
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);
-        let tier = lower().nth(turn % lower().count().max(1))?;
+        let tier = lower().find(|it| it.rank > last).or_else(|| lower().next())?;
+        self.last_lower.store(tier.rank, Relaxed);
         self.pick_in(tier, table)
     }
 }

@@ -7,11 +7,15 @@
 //!
 //! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
 //! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
-//! this is 36 and 73 minutes. So the bound of `fair/mod.rs` holds for leases shorter than 73
-//! minutes times the weight. A longer lease is charged as one of that length.
+//! this is 36 and 73 minutes. Up to W leases of a queue are charged or corrected at once. So the
+//! bound of `fair/mod.rs` holds while their W·(L + Q)/w is below 36 minutes. A lease longer than 73
+//! minutes times the weight is charged as one of that length.
+//!
+//! The limit ahead also holds for the charges of several picks whose leases have not begun
+//! (`limited`). Otherwise such a queue would read as behind, and get all the service.
 //!
 //! The limit behind `now` keeps a queue from falling half a *turn* (2⁶⁴ units) behind. Such a queue
-//! would read as ahead, and starve (`a_queue_that_was_charged_too_much_by_hours_does_not_starve`).
+//! would read as ahead, and starve (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -26,18 +30,22 @@ use core::fmt;
 const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before it wraps, so that even short programs test the wrap.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
-/// A quarter of a turn (a turn is 2⁶⁴ units), or 73 minutes at weight 1. `within_bounds` leaves no
-/// queue further ahead of `now`.
+/// A quarter of a turn (a turn is 2⁶⁴ units), or 73 minutes at weight 1. `within_bounds` and
+/// `limited` leave no queue further ahead of `now`.
 const MOST: u64 = 1 << 62;
 /// An *age* is 2^`AGE` units of virtual time. When an age begins, `bring_up` leaves no queue more
 /// than two ages behind `now`. Before the next age, `now` moves by less than one age. The step into
-/// the next age moves `now` by at most `MOST`, which is four ages. So a queue is less than seven
-/// ages behind. Half a turn is eight ages, so no queue that is behind reads as ahead.
+/// the next age moves `now` by at most `MOST`, which is four ages. Short charges (`SHORT`) add less
+/// than a quarter of an age. So a queue is less than eight ages behind. Half a turn is eight ages,
+/// so no queue that is behind reads as ahead.
 const AGE: u32 = 60;
 /// The charge in advance is less than 2^`LONGEST` nanoseconds, or three days, because it has to fit
 /// into a pick's note. The note's lower half has 48 bits for the charge and 16 for the queue's
 /// number.
 const LONGEST: u32 = 48;
+/// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited, so such a pick
+/// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of an age.
+const SHORT: u32 = 22;
 
 /// Shares the time of the executor among the ready queues by weight. This is the default policy. It
 /// is start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged
@@ -152,6 +160,17 @@ impl WeightedFair {
         &self.times(slot).times[slot % GROUP]
     }
 
+    /// Limits a charge in advance, in nanoseconds, to the room between `time` and `MOST` units ahead
+    /// of `now`. The result is at least 1, and fits into a note. `served` takes back the limited
+    /// charge, so the queue gets no credit from the limit.
+    #[cold]
+    #[inline(never)]
+    fn limited(&self, nanos: u64, time: u64, weight: u64) -> u64 {
+        let lead = time.wrapping_sub(self.now.load(Relaxed)) as i64;
+        let room = (i128::from(MOST) - i128::from(lead)) * i128::from(weight);
+        (room >> UNITS).min(i128::from(nanos)).clamp(1, (1 << LONGEST) - 1) as u64
+    }
+
     /// Lowers the floors above a queue that has become ready, or whose time may have become less.
     #[inline]
     fn is_less(&self, slot: usize) {
@@ -207,9 +226,13 @@ impl Policy for WeightedFair {
             let accounts = self.accounts(slot);
             let at = slot % GROUP;
             let past = &accounts.pasts[at];
-            let nanos = past.estimate.load(Relaxed).clamp(1, (1 << LONGEST) - 1);
+            let weight = ready.weight(slot);
+            let mut nanos = past.estimate.load(Relaxed).max(1);
+            if nanos >> SHORT != 0 {
+                nanos = self.limited(nanos, time, weight);
+            }
             let number = past.number.load(Relaxed);
-            let charged = time.wrapping_add(charge(nanos, ready.weight(slot)));
+            let charged = time.wrapping_add(charge(nanos, weight));
             if accounts.times.times[at].compare_exchange(time, charged, Relaxed, Relaxed).is_ok() {
                 self.least.charged(&found, charged, ready.set, &accounts.times);
                 return Some(Pick::of(slot).with_note(note(time, number, nanos)));
@@ -264,7 +287,7 @@ impl Policy for WeightedFair {
 /// unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     let weight = weight.max(1);
-    if nanos >> (63 - UNITS) == 0 {
+    if nanos >> (62 - UNITS) == 0 {
         return ((nanos << UNITS) / weight, (nanos << UNITS) % weight);
     }
     let (worth, weight) = (u128::from(nanos) << UNITS, u128::from(weight));
