@@ -205,12 +205,13 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Returns a token that is cancelled when the executor begins no further job: at its
-    /// [cancellation](Self::is_cancelled), or when it has drained. By default `None`: the executor
-    /// does not report its end.
+    /// Returns a token that is cancelled when the executor is [cancelled](Self::is_cancelled), or
+    /// has drained and runs no further job. By default `None`: the executor does not report its
+    /// end.
     ///
-    /// Then a scheduler over the executor drops the scheduler's tasks. Futures that the executor
-    /// polls by [`Futures::over`] are dropped too. Jobs that ran at the cancellation may still run.
+    /// Then a scheduler over the executor refuses tasks, and drops those that are queued. Futures
+    /// that the executor polls by [`Futures::over`] are dropped too. Jobs that run when the
+    /// executor is cancelled go on.
     ///
     /// # Examples
     ///

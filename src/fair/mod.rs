@@ -89,7 +89,8 @@
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. It
-//! ends once the queue is resumed or cancelled, or the executor is cancelled.
+//! ends once the queue is resumed or cancelled. Cancelling the executor also helps if it then reports
+//! its end at once, as the pools do.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!

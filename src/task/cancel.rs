@@ -309,20 +309,18 @@ pub(crate) fn is_telling() -> bool {
 impl Marked {
     /// Cancels the tasks and wakes the wakers. Resumes the first panic of a destructor or a waker
     /// at the end.
-    pub(crate) fn tell(self) {
-        let Marked { mut to_tell, reason } = self;
+    pub(crate) fn tell(mut self) {
         let outer = TELLING.try_with(|it| it.replace(true));
-        let back = Finally(|| _ = TELLING.try_with(|it| it.set(outer.unwrap_or(false))));
+        let _back = Finally(|| _ = TELLING.try_with(|it| it.set(outer.unwrap_or(false))));
         let mut panicked = None;
-        while let Some(listener) = to_tell.pop() {
-            if let Err(payload) = thread::catch(|| listener.tell(reason.as_ref())) {
+        while let Some(listener) = self.to_tell.pop() {
+            if let Err(payload) = thread::catch(|| listener.tell(self.reason.as_ref())) {
                 match panicked {
                     None => panicked = Some(payload),
                     Some(_) => thread::forget_if_it_panics(payload),
                 }
             }
         }
-        drop(back);
         panicked.into_iter().for_each(|payload| thread::resume(payload));
     }
 }

@@ -345,8 +345,8 @@ impl Pool {
         let mut present = self.present.load(Relaxed);
         loop {
             if present == PRESENT | ENDING {
-                // Read again, with acquire: so the destructors in `tell_end` and the listeners of
-                // the end of a drained pool see the writes of the threads that have gone.
+                // Read again, with acquire. So the destructors and listeners that `tell_end` calls
+                // see the writes of the threads that have gone.
                 present = self.present.load(GONE.acquire());
                 // A destructor that `tell_end` calls might wait for the pool's end. It gets an
                 // error instead, as on a thread of the pool.
