@@ -279,12 +279,12 @@ impl FairScheduler {
     fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
         self.scheduler.below.may_wait()?;
         self.scheduler.queues.registry.lock().is_closed = true;
-        if how == Shutdown::Cancel {
-            ends::mark_all(&self.scheduler);
-        }
+        let tokens = match how {
+            Shutdown::Cancel => ends::mark_all(&self.scheduler),
+            Shutdown::Drain => Vec::new(),
+        };
         let lines = self.scheduler.queues.table.iter();
-        let tokens: Vec<_> =
-            lines.filter_map(|line| ends::close(&self.scheduler, line, how)).collect();
+        lines.for_each(|line| ends::close(&self.scheduler, line, how));
         // A token's listener may wait until the scheduler is idle, and so for a task that ends only
         // when another queue's token is cancelled. So this thread marks all tokens before it calls
         // the first listener.

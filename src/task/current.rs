@@ -81,14 +81,14 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), base, is_stranger: true, outer, ..NOTHING }, f)
 }
 
-/// Runs `f`, which drops this scheduler's tasks, in a copy of the innermost frame that notes this.
+/// Runs `f`, which drops tasks of this executor, in a copy of the innermost frame that notes this.
 pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (drops, ticket, waiter) = (Some(scheduler), None, ptr::null());
     enter(Frame { drops, ticket, waiter, outer: &raw const outer, ..outer }, f)
 }
 
-/// Returns whether this thread, or a thread that waits for it, drops the tasks of this scheduler.
+/// Returns whether this thread, or a thread that waits for it, drops tasks of this executor.
 pub(crate) fn is_dropper(scheduler: ExecutorId) -> bool {
     any_or_waiter(|frame| frame.drops == Some(scheduler))
 }

@@ -4,14 +4,15 @@ use super::cancel::{CancelToken, Marked};
 use crate::sync::lock::Mutex;
 use crate::sync::{Text, thread};
 
-/// The token of one executor, which is created at the first request.
+/// The token of one executor, which is created at the first request. Once the end was told, each
+/// request creates a cancelled token.
 #[derive(Default)]
 pub(crate) struct End(Mutex<Telling>);
 
 enum Telling {
     Open(Option<CancelToken>),
-    /// The end was told, with its reason.
-    Told(Option<Text>),
+    /// The end was told, and the token is cancelled.
+    Told,
 }
 
 impl Default for Telling {
@@ -38,15 +39,11 @@ impl End {
         reason: impl FnOnce() -> Option<Text>,
     ) -> CancelToken {
         let mut end = self.0.lock();
-        let token = match &mut *end {
-            Telling::Open(token) => token.get_or_insert_with(CancelToken::new).clone(),
-            Telling::Told(reason) => {
-                let token = CancelToken::new();
-                let _has_no_listeners = token.mark(reason.clone());
-                return token;
-            }
+        let (token, is_told) = match &mut *end {
+            Telling::Open(token) => (token.get_or_insert_with(CancelToken::new).clone(), false),
+            Telling::Told => (CancelToken::new(), true),
         };
-        let has_ended = has_ended();
+        let has_ended = is_told || has_ended();
         drop(end);
         if has_ended {
             token.mark(reason()).into_iter().for_each(Marked::tell);
@@ -66,7 +63,7 @@ impl End {
         let mut state = self.0.lock();
         let Telling::Open(token) = &mut *state else { return None };
         let token = token.take();
-        *state = Telling::Told(reason.clone());
+        *state = Telling::Told;
         drop(state);
         token?.mark(reason)
     }

@@ -80,7 +80,7 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
 
 /// Each spawns a task into a queue, and returns a closure that waits for the task and returns
 /// whether the task was dropped.
-const WAITS: [fn(&Queue) -> Box<dyn FnOnce() -> bool + Send>; 4] = [
+const WAITS: [fn(&Queue) -> Wait; 4] = [
     |queue| {
         let task = queue.spawn(|| ());
         Box::new(|| task.join().is_err())
@@ -104,6 +104,22 @@ const WAITS: [fn(&Queue) -> Box<dyn FnOnce() -> bool + Send>; 4] = [
     },
 ];
 
+type Wait = Box<dyn FnOnce() -> bool + Send>;
+
+/// Spawns a task into a paused queue, and returns when the executor, which runs its jobs in order,
+/// has run the ticket.
+fn spawn_without_ticket(
+    paused: &Queue,
+    spawns: fn(&Queue) -> Wait,
+    executor: &Arc<dyn Executor>,
+) -> Wait {
+    let wait = spawns(paused);
+    let (ends, ended) = mpsc::channel();
+    executor.execute(Job::new(move || ends.send(()).unwrap())).unwrap();
+    ended.recv_timeout(MINUTE).unwrap();
+    wait
+}
+
 /// A job or a task waits for a task of a paused queue, whose executor is cancelled meanwhile. No
 /// ticket serves the paused queue, so the executor has no job that it could drop.
 #[test]
@@ -115,8 +131,8 @@ fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_
                 let paused = fair.queue("paused").paused().build().unwrap();
                 let other = fair.queue("other").build().unwrap();
                 let ((begun, is_begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
+                let wait = spawn_without_ticket(&paused, waits, &executor);
                 let job = move || {
-                    let wait = waits(&paused);
                     begun.send(()).unwrap();
                     tell.send(wait()).unwrap();
                 };
@@ -140,8 +156,8 @@ fn a_destructor_of_a_cancelled_job_waits_for_a_task_of_a_paused_queue() {
         for (executor, shut) in executors() {
             let fair = FairScheduler::over(Arc::clone(&executor));
             let paused = fair.queue("paused").paused().build().unwrap();
-            let release = occupied(&executor);
-            let ((tell, told), mut wait) = (mpsc::channel(), Some(waits(&paused)));
+            let mut wait = Some(spawn_without_ticket(&paused, *waits, &executor));
+            let ((tell, told), release) = (mpsc::channel(), occupied(&executor));
             let last = OnDrop(move || tell.send(wait.take().unwrap()()).unwrap());
             executor.execute(Job::new(move || drop(last))).unwrap();
             let shuts = thread::spawn(move || shut(Shutdown::Cancel));

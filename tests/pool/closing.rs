@@ -5,7 +5,9 @@ use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, in_a_minute, wait_for};
 use crate::hosted::hosted;
 use filch::executor::{Executor, Shutdown, WouldDeadlock};
-use filch::{ThreadPool, pool};
+use filch::fair::FairScheduler;
+use filch::pool::LockedPool;
+use filch::{Job, ThreadPool, pool};
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
@@ -182,4 +184,29 @@ fn a_job_that_a_guest_pushes_after_the_workers_have_left_runs() {
             assert_eq!(runs.recv_timeout(MINUTE), Ok(7));
         });
     });
+}
+
+/// The listener is a task of another queue, which the token of the pool's end cancels.
+#[test]
+fn the_end_of_a_pool_waits_for_the_listeners_of_its_token() {
+    let (pool, locked) = (ThreadPool::new(1).unwrap(), LockedPool::new(1).unwrap());
+    let pools: [(&dyn Executor, &dyn Fn()); 2] = [
+        (&pool, &|| pool.shutdown(Shutdown::Drain).unwrap()),
+        (&locked, &|| locked.shutdown(Shutdown::Drain).unwrap()),
+    ];
+    let elsewhere = ThreadPool::new(1).unwrap();
+    let queue = FairScheduler::over(elsewhere).queue("paused").paused().build().unwrap();
+    for (pool, shut) in pools {
+        let (end, told) = (pool.end().unwrap(), Arc::new(AtomicBool::new(false)));
+        let same = Arc::clone(&told);
+        let tells = OnDrop(move || {
+            thread::sleep(Duration::from_millis(50));
+            same.store(true, SeqCst);
+        });
+        drop(queue.task().token(&end).spawn(move || drop(tells)));
+        // The job goes on until the pool is closed, so that the pool's thread tells the end.
+        pool.execute(Job::new(|| thread::sleep(Duration::from_millis(50)))).unwrap();
+        shut();
+        assert!(told.load(SeqCst) && pool.end().unwrap().is_cancelled());
+    }
 }

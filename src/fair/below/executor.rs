@@ -64,7 +64,9 @@ impl Below {
             if is_enforced { MOST_TICKETS } else { width.min(MOST_TICKETS) }
         };
         let most = self.panics.take(most).unwrap_or_else(|| self.most_tickets());
-        self.most_tickets.store(most, Relaxed);
+        if most != self.most_tickets() {
+            self.most_tickets.store(most, Relaxed);
+        }
         most
     }
 
@@ -101,10 +103,10 @@ impl Below {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
-    /// Returns whether this thread drops jobs of the cancelled executor, or runs a stranger there.
-    /// Such a thread may be the one that reports the executor's end next.
-    pub(crate) fn is_dropped_here(&self) -> bool {
-        current::strangers() != 0 && current::is_thread_of(self.base) && self.is_cancelled()
+    /// Returns whether this thread cancels the executor. It reports the executor's end when it has
+    /// dropped the executor's queued jobs.
+    pub(crate) fn is_canceller(&self) -> bool {
+        current::is_dropper(self.base) && self.is_cancelled()
     }
 
     /// Registers a waker for the executor's end. Returns whether the executor has ended already.

@@ -172,30 +172,30 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Marks all queues as cancelled. The caller then drops their tasks, queue by queue. A destructor of
-/// such a task may wait for a task of any of the queues, whose mark lets the destructor's thread drop
-/// that task.
-pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) {
+/// Marks all queues as cancelled, and returns their tokens, which the caller cancels later. Before
+/// that, the caller drops the tasks, queue by queue. A destructor of such a task may wait for a task
+/// of any of the queues. The mark of that queue lets the destructor's thread drop the task. The
+/// tokens' listeners run user code, which may wait for the scheduler.
+pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();
-    held.iter().for_each(|line| line.cancel(None));
+    for line in &held {
+        line.cancel(None);
+        line.is_cancelled.store(true, Relaxed); // so that servers begin no further task
+    }
+    let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
+    let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
+    tokens
 }
 
 /// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes the
-/// queue so that its tasks run. If this call cancels a queue that has a token, returns the token,
-/// which the caller then cancels. The token's listeners run user code, which may wait for the
-/// scheduler.
-#[must_use]
-pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) -> Option<CancelToken> {
-    let mut token = None;
+/// queue so that its tasks run.
+pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) {
     if hold(scheduler, line, line.id()) {
         line.life.close();
         match how {
-            Shutdown::Cancel => {
-                cancel(scheduler, line, None);
-                token = line.link.lock().as_ref().map(|(token, _)| token.clone());
-            }
+            Shutdown::Cancel => _ = cancel(scheduler, line, None),
             Shutdown::Drain => {
                 line.pause(false);
                 changed(scheduler, line);
@@ -203,7 +203,6 @@ pub(crate) fn close(scheduler: &Arc<Scheduler>, line: &Line, how: Shutdown) -> O
         }
         end_lease(scheduler, line);
     }
-    token
 }
 
 /// Closes a queue, because its last handle is dropped.

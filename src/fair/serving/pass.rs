@@ -98,10 +98,11 @@ impl Gate for Pass {
     fn drops_here(&self, task: Option<&AnyTask>) -> bool {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
         let has_ended = || line.life.look().is_cancelled() || scheduler.below.is_ended();
-        // `is_dropper` looks at all frames of this thread, so it comes last.
+        // A job that runs when its executor is cancelled goes on.
+        let has_begun = || task.is_some_and(AnyTask::is_claimed);
         let drops = is_cancelling(scheduler)
             || has_ended() && scheduler.below.is_dropper()
-            || scheduler.below.is_dropped_here();
+            || scheduler.below.is_canceller() && !has_begun();
         // While this thread tells the listeners of a token, it may not have come to this queue yet.
         let by_token = if drops || !is_telling() { None } else { line.cause_by_token() };
         let is_so = drops || by_token.is_some();

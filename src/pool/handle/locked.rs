@@ -59,8 +59,8 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// The token of the pool's end, cancelled when the pool has been cancelled, or is closed and has run its
-    /// last job.
+    /// The token of the pool's end, cancelled when the pool was cancelled, or is closed and has run
+    /// its last job.
     end: End,
     /// Notified when there is a job to take, or when no further job will come.
     work: Condvar,
@@ -251,7 +251,7 @@ impl LockedShared {
         state.running += 1; // so that the pool is not idle while this thread drops jobs
         drop(state);
         self.work.notify_all();
-        current::as_stranger(self.id, || {
+        let drops = || {
             for job in dropped {
                 let dropped = thread::completes(|| drop(job));
                 self.state.lock().panicked += usize::from(!dropped);
@@ -260,7 +260,8 @@ impl LockedShared {
                 self.end_futures();
                 self.cancel_end(); // a scheduler over the pool drops its tasks, too
             }
-        });
+        };
+        current::as_stranger(self.id, || current::as_dropper(self.id, drops));
         self.end_one();
     }
 
@@ -294,25 +295,24 @@ impl LockedShared {
     }
 
     /// Counts a job as ended. If it was the last job of a closed pool, also cancels the pending
-    /// futures.
+    /// futures, and tells the pool's end.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
             // The closed pool gets no further job. While this thread ends the futures, `running`
             // still counts it. So a thread that waits for the pool's end also waits for this.
             drop(state);
-            self.end_futures();
+            current::as_stranger(self.id, || {
+                self.end_futures();
+                self.cancel_end(); // before the pool has ended
+            });
             state = self.state.lock();
         }
         state.running -= 1;
         if !state.is_quiet() {
             return;
         }
-        let has_ended = state.closed;
         drop(state);
-        if has_ended {
-            self.cancel_end();
-        }
         self.quiet.notify_all();
     }
 

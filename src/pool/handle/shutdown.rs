@@ -252,7 +252,7 @@ impl Pool {
     fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(PRESENT, Relaxed);
         let _gone = Finally(|| self.go()); // the barrier of `discard` may panic
-        current::as_stranger(self.id, f);
+        current::as_stranger(self.id, || current::as_dropper(self.id, f));
     }
 
     /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
