@@ -8,9 +8,10 @@ use filch::executor::{Rejected, Shutdown, WouldDeadlock};
 use filch::fair::{FairScheduler, Queue};
 use filch::task::{CancelToken, CancelledBy, JoinError, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::num::NonZeroUsize;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -239,4 +240,29 @@ fn a_destructor_waits_for_a_task_of_another_queue_that_the_same_token_cancels() 
     for is_same in [false, true] {
         waits_for_a_task_of_another_queue(|_, token| _ = token.cancel(), is_same);
     }
+}
+
+/// A destructor in the first queue wakes the only future of the second, which has no handle left.
+/// So the second queue is over before the shutdown comes to it.
+#[test]
+fn a_shutdown_cancels_the_token_of_a_queue_that_is_over_meanwhile() {
+    let fair = over_a_pool();
+    let (first, second) = (fair.queue("a"), fair.queue("b").build().unwrap());
+    let (first, token) = (first.paused().build().unwrap(), second.token().clone());
+    let ((polls, polled), kept) = (mpsc::channel(), Arc::new(Mutex::new(None::<Waker>)));
+    let keeps = Arc::clone(&kept);
+    let task = second.spawn_future(poll_fn(move |context| {
+        *keeps.lock().unwrap() = Some(context.waker().clone());
+        polls.send(()).unwrap();
+        Poll::<()>::Pending
+    }));
+    polled.recv_timeout(MINUTE).unwrap();
+    drop(second);
+    let _task = spawn_at_drop(&first, move || {
+        kept.lock().unwrap().take().unwrap().wake();
+        wait_for(|| task.is_finished());
+        thread::sleep(Duration::from_millis(20)); // until the queue is over
+    });
+    in_a_minute(move || fair.shutdown(Shutdown::Cancel).unwrap());
+    assert!(token.is_cancelled());
 }
