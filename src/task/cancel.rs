@@ -307,11 +307,10 @@ pub(crate) fn is_telling() -> bool {
 }
 
 impl Marked {
-    /// Cancels the tasks and wakes the wakers. Resumes the first panic of a destructor or a waker
-    /// at the end.
+    /// Cancels the tasks and wakes the wakers. Resumes the first panic of the user's at the end.
     pub(crate) fn tell(mut self) {
-        let outer = TELLING.try_with(|it| it.replace(true));
-        let _back = Finally(|| _ = TELLING.try_with(|it| it.set(outer.unwrap_or(false))));
+        let outer = TELLING.try_with(|it| it.replace(true)).unwrap_or(false);
+        let _back = Finally(|| _ = TELLING.try_with(|it| it.set(outer)));
         let mut panicked = None;
         while let Some(listener) = self.to_tell.pop() {
             if let Err(payload) = thread::catch(|| listener.tell(self.reason.as_ref())) {
@@ -321,7 +320,9 @@ impl Marked {
                 }
             }
         }
-        panicked.into_iter().for_each(|payload| thread::resume(payload));
+        if let Some(payload) = panicked {
+            thread::resume(payload);
+        }
     }
 }
 
@@ -335,8 +336,8 @@ impl Listener {
         }
     }
 
-    /// Cancels a task or wakes a waker. `Marked::tell` calls this on no other listener. The
-    /// caller holds no lock, because a waker might be user code, or take locks of its own.
+    /// Cancels a task or wakes a waker. `Marked::tell` calls this on no other listener, and holds no
+    /// lock, because wakers and destructors may be user code.
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Task(task) => {
@@ -356,8 +357,7 @@ impl CancelLink {
             Fate::Open(listeners) => listeners.remove(self.index),
             Fate::Cancelled(_) => None,
         };
-        // Dropped outside the lock, because the destructor of a waker might be user code.
-        drop(listener);
+        drop(listener); // outside the lock: the destructor of a waker might be user code
         Some(token)
     }
 }
