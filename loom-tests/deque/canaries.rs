@@ -251,8 +251,8 @@ fn canary_opened_before_the_claim() {
     planted("canary_opened_before_the_claim", Bug::OpenedBeforeTheClaim, 4, "p", "o", "s");
 }
 
-/// Known bug 5 of DESIGN.md, section 12: the thief reads the slot after its claim. If the owner
-/// only pushes once, loom does not generate the interleaving that shows the bug.
+/// Known bug 5 of DESIGN.md, section 12: the thief reads the slot after its claim. If the owner's
+/// only step is one push, loom does not generate the interleaving that shows the bug.
 #[test]
 fn canary_read_after_the_claim() {
     planted("canary_read_after_the_claim", Bug::ReadAfterTheClaim, 2, "pp", "opo", "s");

@@ -1,5 +1,5 @@
-//! Models of a fork: its owner offers a half and takes it back, while another thread serves the
-//! queue and takes the half.
+//! Models of a fork: its owner offers a half, and takes it back unless another thread, which serves
+//! the queue, has taken it.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{Tray, scheduler};

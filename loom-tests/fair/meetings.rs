@@ -1,5 +1,5 @@
-//! Models of two events that meet: a task blocks, the executor grows, a queue reaches its capacity,
-//! or a paused queue loses its last handle.
+//! Models of events that meet a step of another thread. A task blocks or is cancelled, the executor
+//! grows or refuses a ticket, counters are read, or a paused queue loses its last handle.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -89,8 +89,8 @@
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. It
-//! ends once the queue is resumed or cancelled. Cancelling the executor also helps if it then reports
-//! its end at once, as the pools do.
+//! ends once the queue is resumed or cancelled. Cancelling the executor also helps if it then
+//! reports its end at once, as the pools do.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
@@ -145,9 +145,9 @@
 //!   gets no further task. The thread whose step leads to this state reports the queue's end.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes the queue over, and the thread that takes this step frees the slot.
-//! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not empty,
-//!   some ticket searches, or the greatest allowed number of tickets runs. If (a) or (b) does not
-//!   hold, a thread is about to restore it (the table at `LOOK`).
+//! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not
+//!   empty, some ticket searches, or the greatest allowed number of tickets runs. If (a) or (b)
+//!   does not hold, a thread is about to restore it (the table at `LOOK`).
 //! - **I5** A thread that waits for a place in a queue looks once more before it sleeps. At that
 //!   look the thread finds a free place, or the next thread that frees a place wakes it.
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same

@@ -158,8 +158,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Sets the priority: a queue of a higher priority is served before queues of lower priorities.
-    /// By default [`Priority::Normal`].
+    /// Sets the priority: ready queues of a higher priority are served first, but the lower
+    /// priorities share every 64th pick. By default [`Priority::Normal`].
     ///
     /// # Examples
     ///

@@ -327,8 +327,8 @@ impl Marked {
 }
 
 impl Listener {
-    /// Turns the weak reference to a future into a counted one. Returns `None` if the future is about to
-    /// be freed.
+    /// Turns a weak reference to a future into a counted one. Returns `None` if the future is about
+    /// to be freed. The caller holds the token's lock.
     fn upgrade(self) -> Option<Self> {
         match self {
             Listener::Future(future) => future.upgrade().map(Listener::Task),
@@ -336,8 +336,8 @@ impl Listener {
         }
     }
 
-    /// Cancels a task or wakes a waker. `Marked::tell` calls this on no other listener, and holds no
-    /// lock, because wakers and destructors may be user code.
+    /// Cancels a task or wakes a waker. `Marked::tell` calls this on no other listener, and holds
+    /// no lock, because wakers and destructors may be user code.
     fn tell(self, reason: Option<&Text>) {
         match self {
             Listener::Task(task) => {

@@ -290,7 +290,7 @@ impl JoinError {
         }
     }
 
-    /// Returns the payload of the panic.
+    /// Returns the payload of the panic, or a placeholder if the task's group has the payload.
     ///
     /// # Panics
     ///

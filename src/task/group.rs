@@ -273,7 +273,7 @@ impl Group {
         gates.into_iter().map(|it| Watched::new(it, waker.clone())).collect()
     }
 
-    /// Returns the gates of the group's futures, and those of its closures for which `is_its` holds.
+    /// Returns the gates of the group's futures, and of its closures for which `is_its` holds.
     fn gates(&self, is_its: impl Fn(&Limited) -> bool) -> Vec<Limited> {
         let rest = self.0.rest.lock();
         let waiting = rest.waiting.values().filter(|it| !it.iter().all(AnyTask::is_claimed));

@@ -256,8 +256,8 @@ impl<T> JoinHandle<T> {
     }
 
     /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
-    /// thread has claimed the task. Returns an error once no place is left in which the task can run
-    /// or be polled: the queue's limit may have been lowered.
+    /// thread has claimed the task. Returns an error once no place is left in which the task can
+    /// run or be polled: the queue's limit may have been lowered.
     #[cold]
     fn wait_for_place(&mut self, gates: Vec<Limited>, mut here: Here) -> Result<(), JoinError> {
         Bed::with(|park| {
@@ -267,8 +267,8 @@ impl<T> JoinHandle<T> {
                 return Ok(());
             }
             while !self.core().state.is_done() {
-                // The limit may have been lowered. `is_hopeless` calls the user's executors, which
-                // may wait, and use up a wake-up. So `run_here` comes last, before the park.
+                // The limit may have been lowered. `is_hopeless` may use up a wake-up: it calls the
+                // user's executors, which may wait. So `is_done` and `run_here` look after it.
                 if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }

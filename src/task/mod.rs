@@ -34,9 +34,9 @@
 //! - **I5** A *frame* (`frame.rs`) describes a task that a thread runs, or a worker. The frame is
 //!   on that thread's stack. A worker's frame can instead be in a thread-local of the worker
 //!   (`become_worker`). The thread removes the frame before the data to which it points is freed.
-//! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made, until
-//!   the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's jobs is in
-//!   the scope, which waits for the jobs. Every other `kind` is a static.
+//! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made,
+//!   until the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's
+//!   jobs is in the scope, which waits for the jobs. Every other `kind` is a static.
 //! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
 //!   read only if it is a string.
 //! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. With `LEFT`, a

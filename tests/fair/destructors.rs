@@ -200,8 +200,8 @@ fn a_destructor_joins_a_future_that_is_polled_meanwhile() {
 
 type Wait = Box<dyn FnOnce() -> Option<JoinError> + Send>;
 
-/// A cancellation drops the first queue's tasks before those of the second. The second is paused, so
-/// no other thread ends the task that the destructor waits for.
+/// A cancellation drops the first queue's tasks before those of the second. The second is paused,
+/// so no other thread ends the task that the destructor waits for.
 fn waits_for_a_task_of_another_queue(cancels: fn(FairScheduler, CancelToken), is_same: bool) {
     const WAITS: [fn(&Queue) -> Wait; 3] = [
         |queue| {

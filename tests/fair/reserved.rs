@@ -1,4 +1,5 @@
-//! Tests of priorities: of threads that `reserve` keeps for high ones, and of the turns of lower ones.
+//! Tests of priorities: of threads that `reserve` keeps for high ones, and of the turns of lower
+//! ones.
 
 use crate::common::simulated::{fill, ms, us};
 use crate::common::waiting::{done, in_a_minute};

@@ -335,8 +335,8 @@ fn a_join_of_a_closure_ends_when_a_lowered_limit_leaves_no_place() {
     });
 }
 
-/// An executor whose `limited` makes a job of the group, which takes the group's lock, and drops
-/// it.
+/// An executor whose `limited` makes a job of the group, and drops the job. That takes the group's
+/// lock.
 struct AsksGroup(ThreadPool, Arc<TaskGroup>);
 
 impl Executor for AsksGroup {

@@ -113,8 +113,8 @@ fn bad_histories_are_found_out() {
     }
 }
 
-/// Generates random operations at random times. Most are no history of a queue, which tests the
-/// checker.
+/// Generates histories of random operations at random times. No queue could have most of them, so
+/// the checker has faults to find.
 fn histories() -> impl Strategy<Value = History> {
     let operation = (0..4_u8, 0..3_u32, 0..1000_u64, 1..400_u64);
     prop::collection::vec(operation, 1..9).prop_map(|operations| {

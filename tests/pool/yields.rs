@@ -186,7 +186,7 @@ fn a_future_is_woken_by_a_part_of_its_poll_on_another_thread() {
 }
 
 /// A future yields for ever during a wait. Jobs from outside still get their turns, even if each
-/// poll runs another job: then a turn of the wait counts as two.
+/// poll runs another job. Then each turn adds two to the count of turns, so its parity stays.
 #[test]
 fn a_wait_starves_no_job_from_outside() {
     in_a_minute(|| {

@@ -192,8 +192,8 @@ fn a_future_that_is_being_polled_ends_with_the_poll() {
     assert!(is_by(task, CancelledBy::Handle));
 }
 
-/// The handle is dropped during a poll that leaves no waker. The future must be dropped then;
-/// async-task frees the task without dropping it.
+/// The handle is dropped during a poll that leaves no waker. After the poll, the future must be
+/// dropped. async-task instead frees the memory, and never drops the future.
 #[test]
 fn a_future_that_nobody_can_wake_is_dropped() {
     let pool = ThreadPool::new(1).unwrap();

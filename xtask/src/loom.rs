@@ -3,8 +3,8 @@
 //! Each model runs in a process of its own, because a model that fails may well abort while it
 //! unwinds. A model that passes is not believed unless it reports how much it explored.
 //!
-//! `--usual` leaves out the models that are declared too long for every change, and runs deep models
-//! with a lower bound.
+//! `--usual` leaves out the models that are declared too long for every change, and runs deep
+//! models with a lower bound.
 
 use crate::usage::{flag, number, word};
 use crate::{slowest, tiers};

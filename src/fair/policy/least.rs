@@ -28,9 +28,9 @@ pub struct Times {
 ///          queue 65,536                             has a time in place of a floor
 /// ```
 ///
-/// - A floor can be too low. A pick raises the floors of the nodes above the picked queue, up to
-///   the highest of these nodes that has siblings with members. Other floors that are too low stay
-///   so until a search reaches and raises them.
+/// - A floor can be too low. A pick raises the floors on the path to its queue, but not above the
+///   highest node there that has siblings with members. Other floors that are too low stay so until
+///   a search reaches and raises them.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
 ///   the floors above that time. A thread that raises floors then looks at the times again, and
 ///   lowers the floors if it must. At least one of the two threads sees the other (`LEAST`).

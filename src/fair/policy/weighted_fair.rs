@@ -160,9 +160,9 @@ impl WeightedFair {
         &self.times(slot).times[slot % GROUP]
     }
 
-    /// Limits a charge in advance, in nanoseconds, to the room between `time` and `MOST` units ahead
-    /// of `now`. The result is at least 1, and fits into a note. `served` takes back the limited
-    /// charge, so the queue gets no credit from the limit.
+    /// Limits a charge in advance, in nanoseconds, to the room between `time` and `MOST` units
+    /// ahead of `now`. The result is at least 1, and fits into a note. `served` takes back the
+    /// limited charge, so the queue gets no credit from the limit.
     #[cold]
     #[inline(never)]
     fn limited(&self, nanos: u64, time: u64, weight: u64) -> u64 {

@@ -173,9 +173,9 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 }
 
 /// Marks all queues as cancelled, and returns their tokens, which the caller cancels later. Before
-/// that, the caller drops the tasks, queue by queue. A destructor of such a task may wait for a task
-/// of any of the queues. The mark of that queue lets the destructor's thread drop the task. The
-/// tokens' listeners run user code, which may wait for the scheduler.
+/// that, the caller drops the tasks, queue by queue. A destructor of such a task may wait for a
+/// task of any of the queues. The mark of that queue lets the destructor's thread drop the task.
+/// The tokens' listeners run user code, which may wait for the scheduler.
 pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();

@@ -19,8 +19,8 @@ pub(crate) fn put(push: impl FnOnce()) {
 #[inline]
 pub(crate) fn look_after(scheduler: &Arc<Scheduler>, line: &Line) {
     if scheduler.below.is_ended() {
-        // Relaxed, `is_ended`: the caller has fenced. An ended executor begins no further ticket, so
-        // this thread drops the queued tasks.
+        // Relaxed, `is_ended`: the caller has fenced. An ended executor begins no further ticket,
+        // so this thread drops the queued tasks.
         HandOver::cancel_all(scheduler);
     } else if scheduler.queues.is_shown(line) {
         let tier = line.tier();

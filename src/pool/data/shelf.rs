@@ -2,12 +2,12 @@
 //!
 //! The owner of a scope looks only at the oldest job of another worker's deque. So while that other
 //! worker waits, older jobs in its deque can hide jobs of the scope. Therefore a worker calls
-//! `expose` (`worker/waits.rs`) before it gives its place away in a wait. `expose` lays aside the
-//! deque's jobs from the oldest to the newest that is of another worker's scope. `help` runs a job
-//! in a wait. Of the jobs that this job leaves in the deque, `help` lays aside those that it does
-//! not run. Jobs of scopes go to the shelf. Other jobs go to the injector or, if that is closed,
-//! to the shelf too. If an outside thread spawns into a worker's scope, the job is put on the shelf
-//! at once. But if the pool is closing, that thread runs the job itself.
+//! `expose` (`worker/waits.rs`) before it gives its place away in a wait. `expose` finds the newest
+//! job there that is of another worker's scope, and lays aside that job and all older ones. A job
+//! that `help` runs in a wait may leave jobs in the deque. `help` runs those of the same scope
+//! until the wait is over, and lays aside the rest. Jobs of scopes go to the shelf, others to the
+//! injector, or to the shelf if that is closed. A job that an outside thread spawns into a worker's
+//! scope goes to the shelf at once. But if the pool is closing, that thread runs the job itself.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
 //! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's

@@ -183,8 +183,8 @@ impl ThreadPool {
 }
 
 impl Local {
-    /// Calls `join`, whose second closure then carries the context. Not inlined, because
-    /// `ThreadPool::join` would then have the code of `join` twice.
+    /// Calls `join` with a second closure that carries the context. Not inlined: otherwise
+    /// `ThreadPool::join` would contain the code of `join` twice.
     #[cold]
     fn join_in_context<A, B, RA, RB>(&self, a: A, b: B) -> (RA, RB)
     where

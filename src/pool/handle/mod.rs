@@ -226,8 +226,8 @@ impl ThreadPool {
         TaskBuilder::on(self)
     }
 
-    /// Sets how many threads run jobs. Missing threads are started, in a new pool with the first
-    /// job. Surplus threads leave after their current job.
+    /// Sets how many threads run jobs. Missing threads start at once, or with the first job if the
+    /// pool is new. Surplus threads leave after their current job.
     ///
     /// # Errors
     ///

@@ -26,8 +26,8 @@ use search::{Next, SHORT_SLEEP};
 /// The bits of `attention` for which a worker calls `attend` before its next turn.
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
-// An access below without a comment is `Relaxed` because each turn reads `attention` again. The data
-// behind its bits is under a lock or in a queue.
+// An access below without a comment is `Relaxed` because each turn reads `attention` again. The
+// data behind its bits is under a lock or in a queue.
 impl Local {
     /// Makes this thread a worker, until the worker leaves the pool.
     pub(crate) fn live(vacancy: Vacancy) {
