@@ -137,7 +137,7 @@
 //! | priorities | 5; a lower one gets every 64th pick | `fair/policy/tiers.rs` | – |
 //! | tombstones in a queue with a capacity: tasks that were cancelled, or run by a waiting thread | 4,096 | `fair/serving/pass.rs`, `MOST_LITTER` | a further one takes up room until the queue reaches it |
 //! | resolution of virtual time | 2⁻²⁰ ns at weight 1, 4 µs at weight 2³² | `fair/policy/weighted_fair.rs` | half of ε in [the promise](crate::fair#the-promise) |
-//! | time that is charged at once, and how far the charges of all its leases can put a queue ahead in virtual time | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | the excess is forgotten |
+//! | time that is charged at once; how far a queue can get ahead in virtual time by the charges of all its leases | 73 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `MOST` | the excess is forgotten |
 //! | how far a queue with work can fall behind in virtual time | 36 minutes at weight 1 | `fair/policy/weighted_fair.rs`, `AGE` | the excess is forgotten |
 //! | how late a lowered limit is noticed | after the current task; if tasks are short, after 64 of them or 10 µs, whichever comes first | `fair/serving/lease.rs`, `TOLD_AFTER` | a pause and a cancellation are always noticed after the current task |
 //! | memory of a queue that has been used | 6 KiB; 15 KiB more if waits are measured; 2 KiB more if its tasks have forked | `injector/segment.rs`, `fair/line/waits.rs`, `fair/line/fork.rs` | kept for the next queue in the slot, until the scheduler is dropped |

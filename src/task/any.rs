@@ -373,7 +373,7 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Returns whether this thread is dropping the executor's tasks. If so, also cancels `task`.
+    /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels `task`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
     /// Notifies the queue that a task has ended, and might have left a tombstone in the queue.

@@ -307,7 +307,7 @@ pub(crate) fn is_telling() -> bool {
 }
 
 impl Marked {
-    /// Cancels the tasks and wakes the wakers. Resumes the first panic of the user's at the end.
+    /// Cancels the tasks and wakes the wakers. At the end, resumes the first panic of user code.
     pub(crate) fn tell(mut self) {
         let outer = TELLING.try_with(|it| it.replace(true)).unwrap_or(false);
         let _back = Finally(|| _ = TELLING.try_with(|it| it.set(outer)));

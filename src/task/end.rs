@@ -11,7 +11,7 @@ pub(crate) struct End(Mutex<Telling>);
 
 enum Telling {
     Open(Option<CancelToken>),
-    /// The end was told, and the token is cancelled.
+    /// The end was told. The token is cancelled, or is about to be.
     Told,
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Frame {
     pub(super) is_guest: bool,
     /// Whether the frame's job is a *stranger*: no outer frame of this thread waits for that job.
     pub(super) is_stranger: bool,
-    /// The scheduler whose tasks the thread drops, if it drops any.
+    /// The scheduler or pool whose tasks the thread drops, if it drops any.
     pub(super) drops: Option<ExecutorId>,
     /// The group of which this frame's task is a member, or null.
     pub(super) group: *const (),

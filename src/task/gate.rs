@@ -1,6 +1,7 @@
 //! Threads that wait for tasks: which tasks they run meanwhile, and where they sleep.
 
 use super::any::{AnyTask, Limited};
+use super::cancel::is_telling;
 use super::depth;
 use super::error::Cause;
 use super::job::Job;
@@ -242,8 +243,9 @@ pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
 
 /// Returns whether this thread is dropping the tasks of this gate's queue, or of a queue below.
 pub(crate) fn is_dropping(limited: &Limited) -> bool {
-    // A thread without frames drops no tasks. This check is first because the gates cost more.
-    !current::is_outside() && with_below(limited).any(|it| it.0.drops_here(None))
+    // A thread without frames drops no tasks, unless it tells a token's listeners. This check is
+    // first because the gates cost more.
+    (!current::is_outside() || is_telling()) && with_below(limited).any(|it| it.0.drops_here(None))
 }
 
 /// Returns this gate and the gates below it.

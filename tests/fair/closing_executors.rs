@@ -8,13 +8,14 @@ use filch::executor::{Executor, Shutdown};
 use filch::fair::{FairScheduler, Priority, Queue};
 use filch::pool::{self, LockedPool};
 use filch::task::{CancelToken, CancelledBy, TaskGroup};
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A closure that shuts an executor down.
 type Shut = Box<dyn FnOnce(Shutdown) + Send>;
@@ -164,6 +165,53 @@ fn a_destructor_of_a_cancelled_job_waits_for_a_task_of_a_paused_queue() {
             assert!(told.recv_timeout(MINUTE).unwrap(), "it ran");
             drop(release);
             shuts.join().unwrap();
+        }
+    }
+}
+
+/// The destructor of a cancelled job joins a future that another thread polls.
+#[test]
+fn a_destructor_of_a_cancelled_job_joins_a_future_that_is_polled() {
+    for (executor, shut) in executors() {
+        let queue = FairScheduler::over(Arc::clone(&executor)).queue("q").build().unwrap();
+        let ((begins, begun), (go, gone)) = (mpsc::channel(), mpsc::channel::<()>());
+        let mut polled = Some(queue.spawn_future(poll_fn(move |_| {
+            begins.send(()).unwrap();
+            let _ = gone.recv_timeout(MINUTE);
+            Poll::<()>::Pending
+        })));
+        begun.recv_timeout(MINUTE).unwrap();
+        let ((joins, joining), (tell, told)) = (mpsc::channel(), mpsc::channel());
+        let last = OnDrop(move || {
+            joins.send(()).unwrap();
+            tell.send(polled.take().unwrap().join().is_err()).unwrap();
+        });
+        executor.execute(Job::new(move || drop(last))).unwrap();
+        let shuts = thread::spawn(move || shut(Shutdown::Cancel));
+        joining.recv_timeout(MINUTE).unwrap();
+        thread::sleep(Duration::from_millis(20)); // until the destructor waits
+        drop(go);
+        assert!(told.recv_timeout(MINUTE).unwrap());
+        shuts.join().unwrap();
+    }
+}
+
+/// The pool's last thread tells one scheduler after the other that the pool has ended.
+#[test]
+fn a_destructor_joins_a_task_of_another_scheduler_over_a_drained_pool() {
+    for waits in &WAITS[..3] {
+        for (executor, shut) in executors() {
+            let fairs = [0, 1].map(|_| FairScheduler::over(Arc::clone(&executor)));
+            let queues = fairs.each_ref().map(|it| it.queue("q").paused().build().unwrap());
+            let tolds = [0, 1].map(|index| {
+                let mut wait = Some(spawn_without_ticket(&queues[1 - index], *waits, &executor));
+                let (tell, told) = mpsc::channel();
+                let last = OnDrop(move || tell.send(wait.take().unwrap()()).unwrap());
+                drop(queues[index].spawn(move || drop(last)));
+                told
+            });
+            in_a_minute(move || shut(Shutdown::Drain));
+            assert!(tolds.iter().all(|it| it.recv_timeout(MINUTE).unwrap()));
         }
     }
 }

@@ -103,10 +103,17 @@ impl Below {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
-    /// Returns whether this thread cancels the executor. It reports the executor's end when it has
-    /// dropped the executor's queued jobs.
+    /// Returns whether this thread drops the jobs of the executor, which is cancelled. The
+    /// executor's end may be reported only after that.
     pub(crate) fn is_canceller(&self) -> bool {
-        current::is_dropper(self.base) && self.is_cancelled()
+        // A pool drops its jobs as a stranger. `is_dropper` looks at all frames, so it comes later.
+        current::strangers() != 0 && current::is_dropper(self.base) && self.is_cancelled()
+    }
+
+    /// Returns the cause with which the tasks end, if the token of the executor's end is cancelled.
+    pub(crate) fn cause_by_token(&self) -> Option<Cause> {
+        let is_told = self.end.lock().as_ref().is_some_and(|(token, _)| token.is_cancelled());
+        is_told.then(|| self.cause())
     }
 
     /// Registers a waker for the executor's end. Returns whether the executor has ended already.

@@ -7,8 +7,8 @@
 //!
 //! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
 //! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
-//! this is 36 and 73 minutes. Up to W leases of a queue are charged or corrected at once. So the
-//! bound of `fair/mod.rs` holds while their W·(L + Q)/w is below 36 minutes. A lease longer than 73
+//! this is 36 and 73 minutes. Up to W leases of a queue may be charged or corrected at once. So the
+//! bound of `fair/mod.rs` holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73
 //! minutes times the weight is charged as one of that length.
 //!
 //! The limit ahead also holds for the charges of several picks whose leases have not begun
@@ -31,7 +31,7 @@ const UNITS: u32 = 20;
 /// Where virtual time begins: 100 ms before it wraps, so that even short programs test the wrap.
 const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// A quarter of a turn (a turn is 2⁶⁴ units), or 73 minutes at weight 1. `within_bounds` and
-/// `limited` leave no queue further ahead of `now`.
+/// `limited` leave no queue further ahead of `now`, except for short charges (`SHORT`).
 const MOST: u64 = 1 << 62;
 /// An *age* is 2^`AGE` units of virtual time. When an age begins, `bring_up` leaves no queue more
 /// than two ages behind `now`. Before the next age, `now` moves by less than one age. The step into

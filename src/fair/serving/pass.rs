@@ -98,13 +98,14 @@ impl Gate for Pass {
     fn drops_here(&self, task: Option<&AnyTask>) -> bool {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
         let has_ended = || line.life.look().is_cancelled() || scheduler.below.is_ended();
-        // A job that runs when its executor is cancelled goes on.
-        let has_begun = || task.is_some_and(AnyTask::is_claimed);
+        // A closure that runs when its executor is cancelled goes on. A future ends after its poll.
+        let has_begun = || task.is_some_and(|it| it.is_claimed() && !it.is_future());
         let drops = is_cancelling(scheduler)
             || has_ended() && scheduler.below.is_dropper()
             || scheduler.below.is_canceller() && !has_begun();
-        // While this thread tells the listeners of a token, it may not have come to this queue yet.
-        let by_token = if drops || !is_telling() { None } else { line.cause_by_token() };
+        // If this thread is telling a token's listeners, it may have yet to cancel this queue.
+        let by_token = || line.cause_by_token().or_else(|| scheduler.below.cause_by_token());
+        let by_token = if drops || !is_telling() { None } else { by_token() };
         let is_so = drops || by_token.is_some();
         if let Some(task) = task.filter(|_| is_so) {
             let cause = by_token.or_else(|| cause_to_drop(scheduler, line));

@@ -59,8 +59,8 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// The token of the pool's end, cancelled when the pool was cancelled, or is closed and has run
-    /// its last job.
+    /// The token of the pool's end. The thread that cancels the pool cancels it, or else the thread
+    /// that has run the last job of the closed pool.
     end: End,
     /// Notified when there is a job to take, or when no further job will come.
     work: Condvar,
@@ -304,7 +304,7 @@ impl LockedShared {
             drop(state);
             current::as_stranger(self.id, || {
                 self.end_futures();
-                self.cancel_end(); // before the pool has ended
+                self.cancel_end(); // while `running` counts this thread
             });
             state = self.state.lock();
         }

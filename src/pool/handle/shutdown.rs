@@ -1,6 +1,6 @@
-//! How pools end. A thread that shuts a `ThreadPool` down closes it, and with `Cancel` drops the
-//! queued jobs. Then that thread waits until the count `present` is zero. The last thread to go
-//! ends the futures, and is counted until it has done so.
+//! How pools end. A thread that shuts a `ThreadPool` down closes it, and waits until the count
+//! `present` is zero. With `Cancel` it first drops the queued jobs, ends the futures and reports the
+//! end. Otherwise the last thread to go does so, and is counted until then.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -159,7 +159,8 @@ impl LockedPool {
     }
 
     /// Returns a future that is ready when all accepted jobs have run. It blocks no thread, unlike
-    /// [`wait_idle`](Self::wait_idle), and does not keep the pool open.
+    /// [`wait_idle`](Self::wait_idle), and does not keep the pool open. It is not ready while the
+    /// listeners of the pool's [end](crate::Executor::end) run.
     ///
     /// # Examples
     ///
@@ -225,7 +226,8 @@ impl LockedPool {
 }
 
 impl Pool {
-    /// Refuses further jobs. `Cancel` also drops the queued jobs, and ends the futures.
+    /// Refuses further jobs. `Cancel` also drops the queued jobs, ends the futures, and reports the
+    /// pool's end.
     fn close(this: &Arc<Self>, how: Shutdown) {
         this.as_own_thread(|| {
             this.crew.lock().is_closing = true;
