@@ -185,8 +185,8 @@ fn spare_threads_take_the_places_of_two_that_block() {
     });
 }
 
-/// Two tasks join two others. Those end only when two further jobs run at the same time, for which
-/// the joining workers must make room.
+/// Two tasks each join another task. The joined tasks end only when two further jobs run at the
+/// same time. The workers that join must make room for these jobs.
 #[test]
 fn others_run_while_two_wait() {
     explore("others_run_while_two_wait", || {
@@ -277,7 +277,7 @@ fn a_handle_of_a_scope_may_be_joined_by_another_job() {
 }
 
 /// Two jobs of a batch meet at a barrier. While one worker moves the batch into its deque, the
-/// other worker cannot see it; if it sleeps by then, it must be woken.
+/// other worker cannot see the batch. If that worker has gone to sleep, it must be woken.
 #[test]
 fn two_jobs_of_a_batch_run_at_the_same_time() {
     explore("two_jobs_of_a_batch_run_at_the_same_time", || {

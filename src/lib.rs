@@ -107,8 +107,8 @@
 //! # Models
 //!
 //! With `--cfg loom`, the queues are built from loom's types and can be part of a model of your
-//! code. In such a build, `new` of [`Injector`], `EventCount` and `Searchers` is not `const`, so a
-//! model creates them where it uses them.
+//! code. In such a build, `new` of [`Injector`], `EventCount` and `Searchers` is not `const`. So
+//! create them inside the model, not in statics.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]

@@ -5,8 +5,8 @@ use core::fmt;
 /// The result of an attempt to steal.
 ///
 /// `Retry` means that another thread was quicker, but there may still be items. So a loop that
-/// steals should repeat while it gets `Retry`. A thread that sleeps on a `Retry` may leave an item
-/// untaken.
+/// steals should repeat while it gets `Retry`. A thread that goes to sleep after a `Retry` may
+/// leave an item untaken.
 ///
 /// # Examples
 ///

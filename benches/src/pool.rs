@@ -84,8 +84,8 @@ fn leaked(tasks: usize) -> &'static Countdown {
     Box::leak(Box::new(Countdown { left: AtomicUsize::new(tasks), waiter: thread::current() }))
 }
 
-/// Makes the allocator sort the blocks that the previous contender has freed. glibc would sort them
-/// when the next contender asks for a large block. Sorting 200,000 boxes takes milliseconds.
+/// Makes the allocator sort the blocks that the previous contender has freed. Otherwise glibc would
+/// sort them in the next contender's time, at its first large block, for some milliseconds.
 fn settle_heap() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(64 << 10)));
 }

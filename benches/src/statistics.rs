@@ -13,8 +13,8 @@ pub fn measure(criterion: &mut Criterion, structure: &str, scenarios: Vec<Scenar
         for (contender, mut run) in scenario.contenders {
             group.bench_function(contender, |bencher| {
                 bencher.iter_custom(|iterations| {
-                    // A scenario rounds up to whole fills. A round in which the second thread took
-                    // no part says nothing: a longer one follows.
+                    // A scenario may run more items than it is asked for. A round in which the
+                    // second thread took no part says nothing: a longer one follows.
                     let mut rounds = (0..u64::MAX).map(|longer| run(iterations + longer * 100));
                     let (time, items) = rounds.find(|it| it.1 > 0).expect("rounds without end");
                     time.mul_f64(iterations as f64 / items as f64)

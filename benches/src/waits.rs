@@ -1,5 +1,5 @@
-//! Scenarios of threads that wait: trees whose leaves sleep, in several shapes and by `join`,
-//! scopes and handles; scopes of jobs and of two. The rival is rayon.
+//! Scenarios of threads that wait. Trees whose leaves sleep have several shapes, and fork by
+//! `join`, scopes or handles. Other rows are scopes of many jobs and of two. The rival is rayon.
 
 use crate::pools::{Filch, Pool, Rayon};
 use crate::scenarios::{Run, Scenario};

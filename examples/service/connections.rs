@@ -1,5 +1,5 @@
-//! Serves connections. Each takes memory, so their number is limited, and silent clients lose
-//! theirs.
+//! Serves connections. Each connection takes memory. So their number is limited, and the
+//! connections of silent clients are closed.
 
 use axum::Router;
 use axum::serve::Listener;

@@ -135,8 +135,8 @@ pub async fn start(settings: Settings) -> io::Result<Running> {
     Ok(Running { address, server, task })
 }
 
-/// Serves until the server is stopped, and then serves its remaining requests. Queues cancel those
-/// that have not begun after `grace`.
+/// Serves until the server is stopped, and then serves its remaining requests. After `grace`,
+/// queues cancel the requests that have not begun.
 async fn serve(serving: impl Future<Output = ()>, server: Arc<Server>, grace: Duration) {
     let watch = tokio::spawn(metrics::watch(server.clone()));
     let mut serving = pin!(serving);

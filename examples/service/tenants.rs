@@ -85,8 +85,8 @@ pub(crate) struct Counts {
     pub(crate) ran: AtomicU64,
     /// Requests that were dropped before they began: refused, cancelled or expired.
     pub(crate) dropped: AtomicU64,
-    /// Requests that the queue refused, full or closed. `Server::no_room` counts those for whose
-    /// body there was no room.
+    /// Requests that the queue refused because it was full or closed. `Server::no_room` counts the
+    /// requests whose body found no room.
     pub(crate) refused: AtomicU64,
     /// Requests that had not begun by their deadline, and whose client was told so. Only queues
     /// count them.

@@ -2,8 +2,8 @@
 //!
 //! The models check interleavings. This target looks for faults that tiny models cannot reach. Its
 //! programs are long, fill deques to every level, go round rings many times, and let deques steal
-//! from each other. They are those of `tests/deque/against_vecdeque.rs`. Here libFuzzer writes
-//! them, guided by the code that they reach, under AddressSanitizer.
+//! from each other. Their steps are those of `tests/deque/against_vecdeque.rs`. Here libFuzzer
+//! makes the programs, guided by the code that they reach, under AddressSanitizer.
 #![no_main]
 
 #[path = "../../tests/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! An event count on one thread: no thread that must be told sleeps. The model is in
+//! An event count on one thread: a thread that must be told does not sleep. The model is in
 //! `tests/programs/event_count.rs`.
 #![no_main]
 

@@ -1,6 +1,6 @@
 //! The injector against a `VecDeque`, on one thread: any program, same answers, and nothing leaked.
 //!
-//! The programs are those of `tests/injector/against_vecdeque.rs`. Here libFuzzer writes them,
+//! The steps are those of `tests/injector/against_vecdeque.rs`. Here libFuzzer makes the programs,
 //! guided by the code that they reach, under AddressSanitizer.
 #![no_main]
 

@@ -9,8 +9,8 @@ const CHILD: &str = "FILCH_CANARY";
 
 /// Runs a test that must fail, in a process of its own, because a failing model may abort.
 ///
-/// `test` is the name of the calling test without its module. `complaints` are parts of the
-/// messages with which the test may fail. The call stands in the module of that test.
+/// `test` is the name of the calling test without its module. The file of the call gives the
+/// module. `complaints` are parts of the messages with which the test may fail.
 ///
 /// # Panics
 ///

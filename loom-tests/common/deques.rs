@@ -4,7 +4,7 @@ use super::{Bound, each_once, model, spawn};
 use filch::deque::{Builder, Flavor, Stealer, Worker};
 
 /// The steps of one thread, one letter for each: `p`ush the next number, p`o`p, `r`eserve, `s`teal.
-/// Steal a `b`atch of two, steal a batch of `f`our, steal a batch of two `a`nd pop.
+/// The batch steals: a `b`atch of two, a batch of `f`our, a batch of two `a`nd pop.
 pub type Steps = &'static str;
 
 /// A deque, the owner's steps before (`before`) and while (`owner`) thieves run, and each thief's

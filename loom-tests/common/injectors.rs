@@ -8,8 +8,8 @@ use loom::thread::JoinHandle;
 use std::iter;
 
 /// The steps of one thread, one letter for each: `p`ush, push a batch of `2` or of `3`, `t`ry to
-/// push, `c`lose, `s`teal. Steal a `b`atch of two, steal a batch of two `a`nd pop. Ask whether the
-/// injector is `e`mpty, or whether its `l`ength is zero.
+/// push, `c`lose, `s`teal. The batch steals: a `b`atch of two, a batch of two `a`nd pop. The
+/// questions: is the injector `e`mpty, is its `l`ength zero?
 pub type Steps = &'static str;
 
 /// The operations of a thread, with their results. An item's number has the pushing thread in its
@@ -129,11 +129,11 @@ impl Log {
 }
 
 /// Runs the steps `before` alone, then each thread's steps, then takes the remaining items. The
-/// last thread `j`oins the first one at a step `j`; a switch there is no preemption. Steps in
-/// parentheses are done by a thread that is spawned at that point. Checks that
+/// last thread `j`oins the first one at a step `j`; a switch there is no preemption. At a pair of
+/// parentheses, a thread spawns another thread, which does the steps in between. Checks that
 ///
 /// - each item that was not refused is taken once;
-/// - no thread finds the queue empty while an item is known to be there, or a chain of items. In a
+/// - no thread finds the queue empty while an item, or a chain of items, is known to be there. In a
 ///   chain, each item is pushed before the previous item is taken;
 /// - no thread takes the later of two items before the earlier, if their pushes have a known order.
 ///   The earlier item is not left at the end if the later is gone. The items of one batch have no

@@ -34,11 +34,11 @@ pub enum Bound {
     /// orderings`), which runs models again for every site, leaves this model out.
     Slow(usize),
     /// At most `preemptions`, for a model that takes about `seconds`, more than ten. The audit and
-    /// `cargo xtask loom --usual`, which runs for every change, leave it out. CI (`--short`) gives
-    /// it one preemption less if it has several, and the campaign gives it all.
+    /// `cargo xtask loom --usual`, which runs for every change, leave the model out. CI (`--short`)
+    /// takes away one of several preemptions, and the weekly campaign takes away none.
     Long { preemptions: usize, seconds: u32 },
-    /// The bound `most` (`None` is every execution), for a model that then takes more than ten
-    /// seconds. For a change, and in CI, it has `short` preemptions.
+    /// The bound `most` (`None` is every execution), for a model that takes more than ten seconds
+    /// with this bound. For a change, and in CI, the model has `short` preemptions.
     Deep { most: Option<usize>, short: usize },
     /// At most this many preemptions, for a model that shows nothing with fewer. The audit does not
     /// lower this bound.

@@ -6,7 +6,7 @@
 //! | `PUBLISH` | release in `publish` | `a_stolen_batch_can_be_stolen_again` |
 //!
 //! In a model, an announced batch takes at most two items (32 on the machine). So the owner meets
-//! items inside the reach of a batch and beyond it. `deques::Program` explains the letters.
+//! items inside a batch's reach and beyond it. `loom-tests/common/deques.rs` explains the letters.
 
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 use crate::common::{Bound::*, each_once, model, spawn};

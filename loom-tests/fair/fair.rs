@@ -1,11 +1,11 @@
 //! Models of the fair scheduler: can it lose a wake-up? How queues end is in `fair_ends.rs`.
 //!
-//! The executor is a tray: it keeps jobs until a thread of the model takes them. A scheduler that
-//! has work, but no ticket on its tray, would never serve that work. The model checks for this when
-//! all threads are done.
+//! The executor is a tray: it keeps jobs until a thread of the model takes them. `src/fair/mod.rs`
+//! defines *ticket* and *lease*. When all threads are done, the model checks that no work is queued
+//! without a ticket on the tray. No thread would ever serve such work.
 //!
-//! Most models use a policy that picks the first ready queue, which keeps them small. The models of
-//! `LEAST` use the policy that ships.
+//! Most models use a policy that picks the first ready queue, which keeps these models small. The
+//! models of weights and virtual times use the default policy, `WeightedFair`.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -87,8 +87,8 @@ fn a_task_submitted_as_a_ticket_hands_over_is_served() {
     });
 }
 
-/// The submitter relies on the ticket that searches. That ticket finds another task, which ends
-/// only after the second task has run. So the ticket must call for help.
+/// The submitter of a second task relies on the ticket that searches. That ticket finds the first
+/// task, which ends only after the second task has run. So the ticket must call for help.
 #[test]
 fn a_ticket_that_has_found_a_task_calls_for_help() {
     model("a_ticket_that_has_found_a_task_calls_for_help", Preemptions(2), || {
@@ -157,8 +157,8 @@ fn tasks_of_an_ordered_queue_are_ordered() {
     });
 }
 
-/// A task joins a task whose queue runs one task at a time, and now runs another. When that other
-/// ends, the joining thread is woken and runs the awaited task, unless another thread does.
+/// A task joins a task of a busy queue that runs one task at a time. When the queue's running task
+/// ends, the joining thread is woken. It runs the awaited task, unless another thread does.
 #[test]
 fn a_joiner_is_woken_for_a_place_that_becomes_free() {
     let bound = Deep { most: Some(3), short: 2 };

@@ -157,8 +157,8 @@ fn tasks_cancelled_in_a_lease_count_once() {
     });
 }
 
-/// In a paused queue, only a wait until it is idle removes the job of a cancelled task. The
-/// cancellation must wake the waiting thread.
+/// In a paused queue, only a thread that waits until the queue is idle removes the job of a
+/// cancelled task. The cancellation must wake that thread.
 #[test]
 fn a_wait_for_a_paused_queue_hears_of_a_cancellation() {
     model("a_wait_for_a_paused_queue_hears_of_a_cancellation", Preemptions(2), || {

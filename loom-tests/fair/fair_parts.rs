@@ -324,8 +324,8 @@ impl Tree {
     }
 }
 
-/// The floor is low enough for the new time, but another thread is about to raise it to the old
-/// time.
+/// A *floor* is a lower bound of the times below it. Here the floor is low enough for the new time,
+/// but another thread is about to raise the floor to the old time.
 #[test]
 fn a_raised_floor_hides_no_time_that_becomes_less() {
     model("a_raised_floor_hides_no_time_that_becomes_less", Exhaustive, || {

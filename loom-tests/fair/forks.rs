@@ -36,8 +36,8 @@ fn an_offer_is_taken_by_another_thread_or_taken_back() {
     });
 }
 
-/// The half that another thread runs forks again, and needs that fork to run elsewhere. The half's
-/// owner is there to run the fork, although it may be falling asleep.
+/// Another thread takes a half, which forks again. The inner fork ends only if a second thread runs
+/// its second half. The outer fork's owner must do that, although the owner may be falling asleep.
 #[test]
 fn an_offer_wakes_an_owner_that_falls_asleep() {
     // With two preemptions, the model misses a thread that looks before it says that it sleeps.

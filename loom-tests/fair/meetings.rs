@@ -128,8 +128,8 @@ impl Executor for FullOnce {
     }
 }
 
-/// One submitter relies on the ticket of another, which the executor then refuses. The submitter of
-/// the refused ticket sees to the task of the first.
+/// One submitter relies on another submitter's ticket, which the executor then refuses. The
+/// submitter of the refused ticket must see to both tasks.
 #[test]
 fn a_task_behind_a_refused_ticket_is_served() {
     model("a_task_behind_a_refused_ticket_is_served", Preemptions(2), || {

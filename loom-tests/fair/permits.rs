@@ -1,7 +1,7 @@
-//! Models of the permits of a queue's futures. A future is cancelled while a permit becomes free,
-//! or while the future is woken.
+//! Models of the permits of a queue's futures, on a tray as in `fair.rs`. A future is cancelled
+//! while a permit becomes free, or while the future is woken.
 //!
-//! The executor is a tray, as in `fair.rs`. When a future ends, its permit begins the next future.
+//! A future in flight holds a permit. When the future ends, the next future gets the permit.
 
 use crate::common::tray::{Tray, scheduler};
 use crate::common::{Bound::*, model, spawn};
@@ -28,7 +28,7 @@ fn check(queue: &Queue, tray: &Tray, last: JoinHandle<()>, submitted: u64) {
 }
 
 /// The thread that passes the permit on may give it to a future that is being cancelled. That
-/// future returns the permit without passing it on.
+/// future must then pass the permit on to the next.
 #[test]
 fn no_permit_is_lost_to_a_future_that_is_cancelled() {
     model("no_permit_is_lost_to_a_future_that_is_cancelled", Preemptions(2), || {

@@ -185,8 +185,8 @@ fn a_dropped_plan_passes_the_notification_on() {
     );
 }
 
-/// Waits with a timeout. In a model it passes at once, so the sleeper leaves the list while a
-/// notifier may be choosing it.
+/// Waits with a timeout. In a model each timeout passes at once. So the sleeper leaves the list
+/// while a notifier may be choosing this sleeper.
 fn wait_for_a_moment(board: &Board) {
     let prepared = board.events.prepare();
     if board.take() {

@@ -52,7 +52,7 @@ impl Board {
         search.found(|| self.is_there_more());
     }
 
-    /// Looks, sleeps at most once, and leaves for good without having taken an item.
+    /// Searches without a look, sleeps at most once, and leaves for good without an item.
     fn wait_and_leave(&self) {
         let resting = self.searchers.search().prepare();
         // A model has no time: the thread is notified, or its timeout passes at any moment.

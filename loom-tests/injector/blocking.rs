@@ -74,8 +74,8 @@ fn receive_until_closed(queue: &Injector<u32>, pushes: &EventCount) -> Option<u3
         }
         match (is_closed, queue.is_empty()) {
             (true, true) => return None,
-            // A sender is suspended in the middle of its push. A steal goes around its item, and
-            // returns `Empty`.
+            // A sender is suspended in the middle of its push. A steal goes around the slot of that
+            // push, and returns `Empty`.
             (true, false) => {
                 prepared.cancel();
                 loom::thread::yield_now();

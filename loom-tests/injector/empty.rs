@@ -1,9 +1,9 @@
 //! Models of `Empty`: the queue must have been empty at some moment of the call.
 //!
 //! A *chain* of items keeps a queue from ever being empty: each item is pushed before the previous
-//! item is taken. Yet no single item is there for a whole call. Here one thread pushes a first item
-//! and asks. A thread that it spawned in between pushes a second item and takes the first.
-//! `is_a_queue` knows of chains.
+//! item is taken. Yet no single item is there for a whole call. Here one thread pushes an item,
+//! spawns a second thread, and asks whether the queue is empty. The second thread pushes another
+//! item and takes the first. `is_a_queue` (`loom-tests/common/injectors.rs`) knows of chains.
 
 use crate::common::Bound::*;
 use crate::common::injectors::is_a_queue;
@@ -75,7 +75,7 @@ fn a_push_that_says_not_empty_has_one_of_two_awake() {
     });
 }
 
-/// Threads that drain a closed queue leave once it is empty. No refused push may call one back.
+/// A closed queue that was empty must stay empty. A refused push must not make it look non-empty.
 #[test]
 fn a_closed_and_empty_queue_stays_so() {
     model("a_closed_and_empty_queue_stays_so", Preemptions(3), || {

@@ -149,8 +149,8 @@ fn an_orphan_is_not_overtaken_by_a_third() {
     );
 }
 
-/// A consumer that gives a slot up counts the orphan first, and then looks. Until then no other
-/// consumer may take the orphan.
+/// A consumer that gives a slot up counts the orphan first, and then looks at the slot again. Until
+/// that look no other consumer may take the orphan.
 #[test]
 fn an_orphan_is_not_taken_after_its_successor() {
     is_a_queue(
@@ -220,8 +220,8 @@ fn a_steal_during_a_close_takes_what_was_accepted() {
     );
 }
 
-/// A thread that goes to sleep fences before its last look. So does a push that asks whether the
-/// queue was empty.
+/// A thread that goes to sleep fences before its last look. A push that asks whether the queue was
+/// empty fences before it asks.
 #[test]
 fn a_push_that_says_not_empty_has_somebody_awake() {
     model("a_push_that_says_not_empty_has_somebody_awake", Preemptions(3), || {

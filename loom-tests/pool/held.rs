@@ -204,8 +204,8 @@ fn an_owner_that_waits_for_a_half_is_woken_and_sees_its_result() {
     });
 }
 
-/// An owner offers no half while its deque has an item. Then the thief of the last item must see
-/// the half before it ends its search.
+/// An owner offers no half while its deque has an item. So the thief that takes the last item must
+/// see the held half before the thief ends its search.
 #[test]
 fn a_half_is_offered_or_the_thief_of_the_last_item_sees_it() {
     let name = "a_half_is_offered_or_the_thief_of_the_last_item_sees_it";

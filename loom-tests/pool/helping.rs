@@ -1,5 +1,5 @@
 //! Models of the thread that runs a half of a `join`: its owner, a thief, or a worker that helps
-//! while it waits.
+//! while it waits. `src/pool/data/helping.rs` defines the words *service*, *server*, *stranger*.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -105,8 +105,8 @@ fn two_servers() -> ([Worker<u32>; 2], Arc<[Server; 2]>) {
     (deques, Arc::new(servers))
 }
 
-/// A worker serves a half that was spawned within the wait. Then it serves a stranger's half, which
-/// lies where the first half lay.
+/// A worker serves a half that was spawned within the wait. Then it serves a stranger's half at the
+/// same address. The id of a wait is the half's address, so both halves have the same wait id.
 #[test]
 fn help_goes_on_only_to_what_has_come_of_the_service() {
     model("help_goes_on_only_to_what_has_come_of_the_service", Preemptions(3), || {
@@ -126,8 +126,8 @@ fn help_goes_on_only_to_what_has_come_of_the_service() {
     });
 }
 
-/// The first server ends a half that was spawned within the wait. A stranger's half lies where that
-/// half lay. The second server serves a half that the stranger has spawned.
+/// The first server ends a half that was spawned within the wait. A stranger's half then has the
+/// same address. The second server serves a half that the stranger has spawned.
 #[test]
 fn help_goes_on_only_while_the_service_between_is_open() {
     model("help_goes_on_only_while_the_service_between_is_open", Preemptions(2), || {

@@ -2,8 +2,8 @@
 //!
 //! A worker that sleeps although there is work shows in one of two ways. Either `wait_idle` takes
 //! the pool for idle, and returns before the job has run. Or a job waits for another job for ever,
-//! which loom reports as a deadlock. So the main thread waits before it drops the pool, because
-//! closing wakes all workers.
+//! which loom reports as a deadlock. Dropping the pool wakes all workers, and would hide the fault.
+//! So the main thread waits before it drops the pool.
 //!
 //! A whole pool is large for loom. One worker and no preemption make tens of thousands of
 //! executions. Two workers make too many, unless the second starts only while the pool closes. So
@@ -243,9 +243,9 @@ fn cancelled_meanwhile(f: impl FnOnce(&ThreadPool, &Event) + Send + 'static) {
     other.join().unwrap();
 }
 
-/// A worker that cancels a task moves the job that lies above it. During the move no thread can see
-/// that job, so the thread that cancels the pool may miss it. Then the worker has to tell that
-/// thread, since it waits in user code until the job has run or was dropped.
+/// A worker that cancels a task moves the job above the task's job. During the move no thread can
+/// see the moved job, so the thread that cancels the pool may miss it. The worker must tell that
+/// thread of the job, because the worker then waits in user code until the job is gone.
 #[test]
 fn a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped() {
     model("a_job_that_is_moved_while_its_pool_is_cancelled_is_dropped", Needs(2), || {

@@ -140,8 +140,8 @@ fn idle_with(workers: usize) -> Arc<Idle> {
     idle
 }
 
-/// One of two workers must run. Each may see the other run and prepare to sleep, and each then
-/// steps aside. They must not both sleep.
+/// At least one of two workers must run. Each may see that the other runs, and so prepare to sleep.
+/// Afterwards each steps aside. They must not both sleep.
 #[test]
 fn of_two_workers_that_one_suffices_for_not_both_sleep() {
     model("of_two_workers_that_one_suffices_for_not_both_sleep", Preemptions(3), || {

@@ -18,8 +18,8 @@ impl Kept {
         Kept(ExecutorId::new(), Mutex::new(None))
     }
 
-    /// Returns a job that waits for `group`. The thread that runs it may run tasks of this executor
-    /// meanwhile.
+    /// Returns a job that waits for `group`. During this wait, the thread that runs the job may run
+    /// tasks of this executor.
     fn job_that_waits(&self, group: &TaskGroup) -> Job {
         let group = group.clone();
         drop(TaskBuilder::on(self).spawn(move || drop(group.wait())));

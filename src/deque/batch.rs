@@ -85,8 +85,8 @@ impl<T> Stealer<T> {
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
     /// the first item that `is_such` rejects. Out of a FIFO deque, the batch ignores `is_such`. The
-    /// words that `is_such` gets may be a mixture of several items, but the thief never takes such
-    /// a mixture.
+    /// copy that `is_such` gets may be torn: a mixture of several items. In that case the claim
+    /// fails, so the thief never takes a torn copy.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,

@@ -69,9 +69,9 @@ impl Builder {
     /// Sets whether the deque gives memory back.
     ///
     /// If `yes`, `pop` halves the buffer when at most a quarter is in use, down to the initial
-    /// capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below the initial capacity. From
-    /// then on, the capacity that it reached is the limit for `pop`. Replaced buffers are freed
-    /// even while stealers exist.
+    /// capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below the initial capacity. After
+    /// such a call, `pop` can halve the buffer down to that lower capacity. Replaced buffers are
+    /// freed even while stealers exist.
     ///
     /// Each steal from a deque with this setting pins the thief in the crate's own epoch collector,
     /// which costs a fence. That collector runs no function that the program has deferred in

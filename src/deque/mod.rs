@@ -98,8 +98,8 @@ const GROWN: Pair = Pair::named("deque::GROWN");
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit. The value is
-/// crossbeam-deque's. On the machine, `MAX_ANNOUNCED` is the same, so a batch of this size out of a
-/// LIFO deque needs only one announcement.
+/// crossbeam-deque's. Outside a loom model, `MAX_ANNOUNCED` has the same value. So a batch of this
+/// size out of a LIFO deque needs only one announcement.
 pub(crate) const MAX_BATCH: usize = 32;
 
 struct DequeState<T> {

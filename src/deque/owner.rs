@@ -44,8 +44,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps it in registers if the deque has
-    /// room. In `push`, which can panic, the compiler can spill the item to the stack and load two
-    /// of its words at once. Such a load waits for the stores of both words.
+    /// room. `push` can panic and then drops the item, so the compiler may spill the item to the
+    /// stack there. A load of two spilled words at once waits for the stores of both.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {

@@ -141,8 +141,8 @@ impl<T> Stealer<T> {
     /// Takes the oldest item if `is_such` accepts it, and otherwise returns `None`. Tries again,
     /// with the item that is then the oldest, if another thread is quicker.
     ///
-    /// `is_such` gets the item's index and words before the claim. The words may be a mixture of
-    /// several items, but then a claim fails.
+    /// `is_such` gets the item's index and words before the claim. If the words are a mixture of
+    /// several items, the claim fails.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
         loop {

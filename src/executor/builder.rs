@@ -1,6 +1,6 @@
-//! Spawning a task with its own settings. The builder makes the task, links it to its token, and
-//! hands its job to `Executor::execute`. Then it adds the task to its group, so that a thread that
-//! waits for the group may run the task.
+//! Spawning a task with its own settings. The builder makes the task, links the task to its token,
+//! and hands the task's job to `Executor::execute`. Then the builder adds the task to its group. A
+//! thread that waits for the group may run the task from then on.
 
 use super::{Executor, Futures, Reason, Rejected};
 use crate::sync::clock::Instant;
@@ -345,7 +345,7 @@ impl<'a> TaskBuilder<'a> {
     fn settings(&self) -> TaskSettings {
         let member = self.group.map(|it| it.group().join());
         let limited = self.executor.limited();
-        // `limited` has the id of the task's queue. A `FairScheduler` has its default queue's.
+        // `limited` knows the id of the task's queue; for a `FairScheduler`, the default queue's.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
         TaskSettings { home, limited, member, deadline: self.deadline }
     }

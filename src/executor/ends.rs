@@ -35,10 +35,10 @@ pub enum Shutdown {
     /// The executor runs the jobs.
     Drain,
     /// The executor drops the jobs, and their handles report a cancellation. A job that has begun
-    /// is not interrupted: it runs to its end, with the second closures of its `join`s. A `join`
-    /// from outside the pool also runs both closures: on the calling thread, if the pool has
-    /// dropped them. Each queued job of a scope runs or is dropped. If one was dropped, the scope
-    /// panics or returns an error at its end.
+    /// is not interrupted: it runs to its end, and so do the second closures of its `join`s. A
+    /// `join` from outside the pool also runs both closures. If the pool has dropped them, the
+    /// calling thread runs them. Each queued job of a scope runs or is dropped. If one was dropped,
+    /// the scope panics or returns an error at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
@@ -49,9 +49,9 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// The error of a wait that could not end. A thread gets it in a wait for its own pool, or for a
-/// pool whose jobs it is dropping. A thread that runs a job of an executor with an id also gets it,
-/// in a wait for a scheduler over that executor.
+/// The error of a wait that could not end. A thread gets this error if it waits for its own pool,
+/// or for a pool whose jobs it is dropping. A job of an executor with an id also gets this error if
+/// the job waits for a scheduler over that executor.
 ///
 /// # Examples
 ///

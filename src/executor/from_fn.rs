@@ -6,18 +6,18 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-/// Returns an executor that passes each job to a function, which must see to it that the job runs.
+/// Returns an executor that passes each job to a function, which must ensure that the job runs.
 ///
 /// `parallelism` is the number of jobs that can run at once.
 ///
-/// A [scheduler](crate::FairScheduler) over this executor lets other jobs run after each quantum,
-/// if the scheduler's next job begins after the jobs that already wait. Some executors need a
-/// further call for that:
+/// A [scheduler](crate::FairScheduler) over this executor lets other jobs run after each
+/// [quantum](crate::fair::Builder::quantum), if the scheduler's next job begins after the waiting
+/// jobs. Some executors need a further call for that:
 ///
 /// | the jobs go to | further call after `from_fn(threads, …)` |
 /// |---|---|
 /// | a FIFO channel or other FIFO queue | none |
-/// | a new thread each | none |
+/// | a new thread for each job | none |
 /// | `spawn_blocking` of tokio, `spawn` of async-executor | none |
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
@@ -149,9 +149,9 @@ impl<F> FromFn<F> {
     /// has other work.
     ///
     /// Do not instead give [`with_execute_last`](Self::with_execute_last) a function that spawns
-    /// rayon's `yield_now` followed by the scheduler's job. While `yield_now` runs another job, no
-    /// thread can take the scheduler's job. If that other job waits for a task of a queue, the wait
-    /// never ends.
+    /// rayon's `yield_now` and the scheduler's job as one closure. While that `yield_now` runs
+    /// another job, no thread can take the scheduler's job. If the other job waits for a task of a
+    /// queue, the wait never ends.
     ///
     /// # Examples
     ///

@@ -108,8 +108,8 @@ fn offer(executor: &impl Executor, job: Job, is_last: bool) -> Result<(), (Job, 
 }
 
 impl<E: Executor + 'static> Over<E> {
-    /// Has a separate thread offer the job until the executor has room. The calling thread must not
-    /// wait for room itself: it might hold locks that the job takes.
+    /// Makes a separate thread offer the job until the executor has room. The calling thread must
+    /// not wait for room itself: it might hold locks that the job takes.
     #[cold]
     fn offer_later(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         let mut backlog = self.backlog.lock();
@@ -155,8 +155,8 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
     }
 }
 
-/// The time for which the thread `filch-woken` sleeps before it offers a refused job again. So a
-/// woken future's poll can be that much later, because no executor reports that it has room.
+/// The time for which the thread `filch-woken` sleeps before it offers a refused job again: no
+/// executor reports that it has room. So the poll of a woken future can be late by this time.
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.

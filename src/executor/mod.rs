@@ -102,7 +102,7 @@ pub trait Executor: Send + Sync {
     ///
     /// By default `None`. Then a thread that waits for a task of this executor never runs the task
     /// itself. A scheduler over this executor then returns [`WouldDeadlock`] only on threads that
-    /// serve its own queues.
+    /// serve the scheduler's own queues.
     ///
     /// # Examples
     ///
@@ -145,10 +145,10 @@ pub trait Executor: Send + Sync {
     /// Runs one queued job of this executor on this thread. By default does nothing. Implement it
     /// if [`execute_last`](Self::execute_last) cannot put a job behind the queued ones.
     ///
-    /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's quantum,
-    /// the scheduler calls this method, and then passes the next ticket to `execute_last`. An
-    /// executor whose `execute_last` puts a job behind the others needs no `yield_now`. rayon has
-    /// no way to put a job behind the others: see [`FromFn::with_yield_now`].
+    /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's
+    /// [quantum](crate::fair::Builder::quantum), the scheduler calls this method, and then passes
+    /// the next ticket to `execute_last`. An executor whose `execute_last` puts a job behind the
+    /// others needs no `yield_now`. rayon cannot do that: see [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///
@@ -164,8 +164,8 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor was shut down in a way that drops the jobs that have not begun.
     /// By default `false`.
     ///
-    /// A scheduler calls this if the executor refuses its *ticket*, the job that serves its queues.
-    /// If this returns `true`, the scheduler drops its queued tasks, and otherwise it runs them.
+    /// A scheduler calls this if the executor refuses a *ticket*, a job that serves the scheduler's
+    /// queues. If this is `true`, the scheduler drops its queued tasks; otherwise it runs them.
     ///
     /// # Examples
     ///
@@ -209,9 +209,9 @@ pub trait Executor: Send + Sync {
     /// has drained and runs no further job. By default `None`: the executor does not report its
     /// end.
     ///
-    /// Then a scheduler over the executor refuses tasks, and drops those that are queued. Futures
-    /// that the executor polls by [`Futures::over`] are dropped too. Jobs that run when the
-    /// executor is cancelled go on.
+    /// When the token is cancelled, a scheduler over the executor refuses tasks, and drops its
+    /// queued ones. Futures that the executor polls by [`Futures::over`] are dropped too. Jobs that
+    /// run when the executor is cancelled go on.
     ///
     /// # Examples
     ///

@@ -95,9 +95,9 @@ impl Builder {
     /// queue may run that task even if the lower queues already hold all their threads.
     ///
     /// A task of a lower queue that waits or [blocks](crate::pool::blocking) still counts as
-    /// holding a thread. Suppose that all tasks that hold the lower queues' threads wait for one
-    /// more task of a lower queue. If they cannot run that task themselves, because it is a future
-    /// for example, none of these tasks goes on.
+    /// holding a thread. So the lower queues can deadlock: all tasks that hold their threads may
+    /// wait for one more task of a lower queue. None of these tasks goes on unless its thread can
+    /// run that task itself. No waiting thread can run a future.
     ///
     /// # Panics
     ///
@@ -137,9 +137,9 @@ impl Builder {
         self
     }
 
-    /// Sets the quantum: the time of a *lease*, for which a thread serves one queue before the
-    /// policy picks again. The last task of a lease may exceed the quantum. By default 100 µs. With
-    /// zero, each lease runs one task, or drops one that has expired.
+    /// Sets the quantum, the length of a *lease*. During a lease, a thread serves one queue; then
+    /// the policy picks again. The last task of a lease may exceed the quantum. By default 100 µs.
+    /// With zero, each lease runs one task, or drops one expired task.
     ///
     /// # Examples
     ///
@@ -202,8 +202,8 @@ impl Builder {
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. The scheduler then goes on: without the policy's advice, as if no time
-    /// had passed, or as if the executor were full, respectively.
+    /// the executor panics. The scheduler then goes on. It does without the policy's advice, takes
+    /// the time as unchanged, or takes the executor as full.
     ///
     /// # Examples
     ///

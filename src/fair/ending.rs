@@ -40,8 +40,8 @@ impl Queue {
     ///
     /// This call may miss a task if other threads spawn tasks, wake futures or look for work
     /// meanwhile. One of those threads, or the thread that serves the queue next, drops the missed
-    /// task. The result does not count missed tasks. Nor does it count a task that is dropped
-    /// because the destructor of another dropped task waits for it.
+    /// task. The result does not count missed tasks. If the destructor of a dropped task waits for
+    /// another task of the queue, that other task is dropped uncounted.
     ///
     /// # Examples
     ///
@@ -65,8 +65,8 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or that drops tasks of
-    /// this scheduler or of a queue below it.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
+    /// scheduler or of a queue below the scheduler.
     ///
     /// # Examples
     ///
@@ -90,8 +90,8 @@ impl Queue {
     /// [`wait_idle`](Self::wait_idle). The future blocks no thread, and counts as a handle of the
     /// queue.
     ///
-    /// A future of this queue must not await the returned future, which would then never be ready:
-    /// the awaiting future is itself pending.
+    /// A future of this queue must not await the returned future. The awaiting future is itself
+    /// pending, so the returned future would never be ready.
     ///
     /// # Examples
     ///
@@ -181,8 +181,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or that drops tasks of
-    /// this scheduler or of a queue below it.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
+    /// scheduler or of a queue below the scheduler.
     ///
     /// # Examples
     ///
@@ -203,8 +203,8 @@ impl FairScheduler {
     /// Returns a future that is ready when no task is pending in any queue. The future waits as
     /// [`wait_idle`](Self::wait_idle) does, without blocking a thread, and keeps no queue open.
     ///
-    /// A future of one of the queues must not await the returned future, which would then never be
-    /// ready: the awaiting future is itself pending.
+    /// A future of one of the queues must not await the returned future. The awaiting future is
+    /// itself pending, so the returned future would never be ready.
     ///
     /// # Examples
     ///
@@ -285,9 +285,9 @@ impl FairScheduler {
         };
         let lines = self.scheduler.queues.table.iter();
         lines.for_each(|line| ends::close(&self.scheduler, line, how));
-        // A token's listener may wait until the scheduler is idle, and so for a task that ends only
-        // when another queue's token is cancelled. So this thread marks all tokens before it calls
-        // the first listener.
+        // A token's listener may wait until the scheduler is idle. But some task may end only when
+        // another queue's token is cancelled. So this thread marks all tokens as cancelled before
+        // it calls the first listener.
         let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());

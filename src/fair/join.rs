@@ -58,14 +58,14 @@ impl Queue {
     ///
     /// Both closures are parts of a task of this queue. This thread runs the first one. Another
     /// thread may run the second, as soon as the queue's weight, limit and priority allow, and the
-    /// queue is charged for it. Otherwise this thread runs the second closure after the first.
-    /// These *halves* are no tasks of their own: they take no capacity, and are not refused. The
-    /// queue's metrics count their time, but not their number.
+    /// queue is charged for it. Otherwise this thread runs the second closure after the first. The
+    /// closures, or *halves*, are no tasks of their own: they take no capacity, and are not
+    /// refused. The queue's metrics count their time, but not their number.
     ///
     /// Inside a task of this queue, the halves belong to that task. Such a call usually allocates
-    /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if the
-    /// list of this thread's offered halves must grow. Elsewhere the whole call is a task of the
-    /// queue, as in [`install`](Self::install).
+    /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if
+    /// the list of this thread's offered halves must grow. Elsewhere the whole call is a task of
+    /// the queue, as in [`install`](Self::install).
     ///
     /// If another thread still runs the second closure when the first has ended, this thread runs
     /// only work that the second has forked. While there is no such work, this thread sleeps.
@@ -77,7 +77,7 @@ impl Queue {
     ///
     /// # Panics
     ///
-    /// Resumes the panic of the first closure, or else of the second, when neither runs any more.
+    /// When neither closure runs any more, resumes the panic of the first, or else of the second.
     /// If the first closure panics, the second may be dropped unrun. Outside of the queue's tasks,
     /// `join` also panics where [`install`](Self::install) does.
     ///
@@ -215,8 +215,8 @@ impl Queue {
     /// - The thread runs an unrelated job inside the task ([`yield_now`](crate::pool::yield_now)).
     /// - No handle of the queue is left.
     ///
-    /// If `f` gets the queue, the thread holds a handle of the queue until it stops serving the
-    /// queue, perhaps some tasks later. The handle keeps the queue open.
+    /// If `f` gets the queue, the thread takes a handle, which keeps the queue open. The thread
+    /// drops the handle when it stops serving the queue, perhaps some tasks later.
     ///
     /// # Examples
     ///

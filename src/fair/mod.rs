@@ -54,8 +54,8 @@
 //! If S₁ and S₂ are counted from a later moment, the bound is twice as large. The reason is that
 //! service under way at that moment is charged afterwards.
 //!
-//! ε is two units of *virtual time*, that is, thread time divided by weight: 2⁻¹⁹ ns. For weights
-//! below a million ε is negligible. For the greatest weight, 2³², it is 8 µs of thread time. The
+//! *Virtual time* is thread time divided by weight. ε is two of its units, or 2⁻¹⁹ ns. For weights
+//! below a million ε is negligible. For the greatest weight, 2³², ε is 8 µs of thread time. The
 //! bound holds while W·(L + Q)/w is below 36 minutes for each queue. A lease longer than 73 minutes
 //! times w is [charged as one of that length](crate::guide::limits).
 //!
@@ -72,8 +72,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A queue that is new, or becomes ready again, has no credit for the time before.
-//! - A queue that has become ready waits for its first pick. Two kinds of leases come before it:
-//!   the leases under way, and the leases of queues with less virtual time.
+//! - A queue that has become ready waits for its first pick. Before it come two kinds of leases
+//!   (see below): those under way, and those of queues with less virtual time.
 //! - While a higher priority is ready, the lower priorities share every 64th pick.
 //!
 //! # When the executor ends
@@ -89,8 +89,8 @@
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. It
-//! ends once the queue is resumed or cancelled. Cancelling the executor also helps if it then
-//! reports its end at once, as the pools do.
+//! ends once the queue is resumed or cancelled. Cancelling the executor also helps if the executor
+//! then reports its end at once, as the pools do.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
@@ -106,7 +106,7 @@
 //!   quantum, then submits itself again. A ticket *searches* until it has found a task.
 //! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
 //!   within the queue's limit.
-//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease borrows the lane.
+//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease can borrow one.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
 //! - A *slot* is the number of a queue, which a later queue may have again. A *line* is the shared
 //!   state of the queue in a slot. Its *life word* counts the queue's tasks and leases.
@@ -153,8 +153,8 @@
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same
 //!   thread's stack. A frame stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
-//!   the owner waits until then. So the fork's latch and outer latches (`line/fork.rs`) stay. Each
-//!   of these latches is on the stack of a thread that runs the fork or waits for it.
+//!   the owner waits until then. The fork's latch and outer latches (`line/fork.rs`) stay as long.
+//!   Each of them is on the stack of a thread that runs the fork or waits for it.
 //!
 //! # Orderings
 //!

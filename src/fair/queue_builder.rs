@@ -71,8 +71,8 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Limits the number of tasks that run at once, to at most 65,535. By default `None`: only the
-    /// number of threads limits the tasks.
+    /// Limits the number of tasks that run at once. A limit above 65,535 counts as 65,535. By
+    /// default `None`: only the number of threads limits the tasks.
     ///
     /// # Examples
     ///
@@ -137,9 +137,9 @@ impl<'a> QueueBuilder<'a> {
     /// its next ticket.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled.
-    /// There is one exception. If a task is cancelled, or is run by a thread that waits for it, the
-    /// task's job stays queued. While 4,096 jobs of ended tasks are queued, one more ended task
-    /// takes up room until a thread reaches its job.
+    /// There is one exception. If a task is cancelled, or a thread that waits for the task runs it,
+    /// the ended task's job stays queued. While 4,096 such jobs are queued, each further one takes
+    /// up room until a thread reaches it.
     ///
     /// # Examples
     ///
@@ -324,7 +324,7 @@ impl Queue {
             Ok(link) => {
                 *line.link.lock() = Some((self.0.token.clone(), link));
                 // A shutdown may have cancelled the queue before the link was stored. That shutdown
-                // has found no token to cancel.
+                // has found no token to cancel, so this thread cancels the token.
                 if line.life.look().is_cancelled() {
                     self.0.token.cancel();
                 }

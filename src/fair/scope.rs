@@ -191,8 +191,8 @@ impl<'scope> QueueScope<'scope, '_> {
     /// Spawns a closure as a job of the scope.
     ///
     /// Allocates once, except for the first four small closures that the scope's owner (the thread
-    /// that opened it) spawns. A small closure captures at most three words; with a token or a
-    /// context, at most one. Allocates once more if the queue has a
+    /// that opened the scope) spawns. A small closure captures at most three words; with a token or
+    /// a context, at most one. Allocates once more if the queue has a
     /// [context](super::QueueBuilder::context).
     ///
     /// The owner runs its newest job first, and the other threads take the oldest.

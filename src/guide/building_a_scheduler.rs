@@ -233,8 +233,8 @@
 //! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
 //! returns the [`Waker`](std::task::Waker) that wakes it. If the waker was woken while the thread
 //! was awake, the next `park` returns at once. `park` can also return spuriously. In this program a
-//! worker sleeps in the thread itself; in `examples/io_driver/main.rs` it sleeps in a poller of
-//! sockets:
+//! worker sleeps by parking its own thread. In `examples/io_driver/main.rs` it sleeps in a poller
+//! of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};

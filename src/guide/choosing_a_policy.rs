@@ -179,7 +179,7 @@
 //! # A policy of your own
 //!
 //! A policy only decides about order: it can starve a queue, but it cannot lose a task. A policy
-//! knows a queue by its *slot*, a small number. The next policy picks the queue with the earliest
+//! knows a queue by its *slot*, a small number. The policy below picks the queue with the earliest
 //! deadline, from an array that has a deadline for each slot. The documentation of
 //! [`Policy`](crate::fair::Policy) has the same example over a pool. Here a virtual clock makes the
 //! order certain:

@@ -108,7 +108,7 @@
 //! ```
 //!
 //! *`ExecutionContext`*: each item captures its own context. The pool's job that serves a queue
-//! captures none, since it can run another item than the one with which it was submitted. Contexts
+//! captures none, since it can run items other than the one that caused its submission. Contexts
 //! are off by default, and then cost nothing, as with `UnsafeQueueUserWorkItem`.
 //!
 //! ```

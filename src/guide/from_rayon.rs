@@ -156,9 +156,9 @@
 //! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
 //! [`FairScheduler`](crate::FairScheduler), over any executor. Halves of a `join` and jobs of a
-//! scope are parts of a task of that queue. They are served under its weight, its `max_parallel`
-//! and its priority, and charged to it wherever they run. So a tenant that sorts in parallel gets
-//! no more than its share:
+//! scope are parts of a task of that queue. They run under the queue's weight, `max_parallel` and
+//! priority, and are charged to the queue wherever they run. So a tenant that sorts in parallel
+//! gets no more than its share:
 //!
 //! ```
 //! use filch::fair::{FairScheduler, Queue};

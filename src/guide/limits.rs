@@ -46,8 +46,8 @@
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
 //!   job is queued. But that thread begins no further *ticket*, which is a job by which a scheduler
-//!   serves its queues. So a queue's task that blocks until another task of a queue has run can
-//!   hold up the drain for ever.
+//!   serves its queues. Suppose that a queue's task blocks until another task of a queue has run.
+//!   Then the drain may never end.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
 //!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
 //!   of it. If there is only other work, another thread takes its place. So there can be one more

@@ -1,8 +1,8 @@
 //! The cost of each operation, and how to lower it.
 //!
 //! Five things cost time. The most expensive comes first: waking a thread, moving a cache line from
-//! core to core, allocating, reading the clock, and a locked instruction. This page says which
-//! operation has which of these costs, and how to avoid it. `benches/README.md` has the ratios to
+//! core to core, allocating, reading the clock, and a locked instruction. This page says which of
+//! these costs each operation has, and how to avoid them. `benches/README.md` has the ratios to
 //! other crates on four processors, each with two cores. Ratios of one run repeat on the same
 //! machine; nanoseconds do not carry over to another machine. No machine with more than two cores
 //! has been measured.

@@ -34,9 +34,9 @@ where
 
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// The condition of an `until`, which sleeps on the event count in place of the future. The
-/// notifying thread calls `holds` itself, and does not leave that to the future's next poll. The
-/// condition can be that no future is being polled, and then a poll never finds it true.
+/// The condition of an `until`. The list of sleepers has the condition's waker, not the future's.
+/// So the notifying thread calls `holds`, and does not leave that to the future's next poll. The
+/// condition can be that no future is being polled. A poll would never find this condition true.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

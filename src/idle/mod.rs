@@ -6,7 +6,7 @@
 //! stamp, and the head of the list. A *signal* tells one prepared thread to look again instead of
 //! sleeping. The *stamp* counts each exchange that takes sleepers off the list, and each
 //! `notify_all`. A prepared thread is *told* when its commit takes a signal, or finds that the
-//! stamp has changed since it prepared. A sleeper is told when a notifier takes it off the list.
+//! stamp has changed since the prepare. A sleeper is told when a notifier takes it off the list.
 //!
 //! ```text
 //!  sleeper                                     notifier
@@ -21,7 +21,7 @@
 //!  5  asleep until taken off
 //!
 //!  Never: 3 misses what a changed, and c misses the sleeper of 1.
-//!  Without the fences both can (store buffering), and the sleeper sleeps on work.
+//!  Without the fences both can happen (store buffering): the thread sleeps although work is there.
 //! ```
 //!
 //! A thread counts in `prepared` until it commits or cancels. If it goes to sleep, one exchange of

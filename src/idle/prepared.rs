@@ -118,7 +118,7 @@ impl<'a> Prepared<'a> {
     /// [`prepare`](EventCount::prepare).
     ///
     /// Rarely, this call returns without a notification. Otherwise the notifier's earlier writes
-    /// happen before it returns. If two notifiers notify this thread, the writes of the second are
+    /// happen before the return. If two notifiers notify this thread, the writes of the second are
     /// certain to be visible only after the next [`prepare`](EventCount::prepare).
     ///
     /// # Examples
@@ -323,7 +323,7 @@ impl Sleeping<'_> {
         }
         if word.top() == self.number && events.take_off_top(word).is_some() {
             // Had a waiter been taken off since `word` was read, the stamp would differ, and the
-            // exchange would have failed. So it took off our use of the waiter, not a later one.
+            // exchange would have failed. So the exchange took off our own use of the waiter.
             return true;
         }
         let went = events.waiters.go(self.number, self.this);

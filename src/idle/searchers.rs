@@ -247,8 +247,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A thread that has searched, and on which notifiers may have relied meanwhile. Its `Drop`, such
-/// as after a panic, begins a new `Search` and drops it, so that another thread looks instead.
+/// A thread that has searched, and on which notifiers may have relied meanwhile. Its drop, with a
+/// `Resting` or after a panic, begins a new `Search` and drops it. So another thread looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {

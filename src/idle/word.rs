@@ -76,8 +76,8 @@ impl Word {
         (Word(self.0 - ONE_PREPARED - signals).checked(), is_signalled)
     }
 
-    /// Returns the word after a thread that prepared at the stamp `since` was told, by a signal or
-    /// by a changed stamp. Returns `None` if the thread is not told, and may sleep.
+    /// Returns the word after a thread was told, by a signal or by a stamp other than `since`, the
+    /// stamp at its prepare. Returns `None` if the thread is not told, and may sleep.
     pub(super) fn one_told(self, since: Stamp) -> Option<Word> {
         if self.stamp() != since {
             return Some(self.one_less().0);

@@ -35,9 +35,9 @@ impl<T> Injector<T> {
     ///
     /// A closer proposes an `end` before it closes `tail`, because a thread that sees `tail` closed
     /// must know the end. A late proposal, after `tail` is closed, changes nothing. If its closer
-    /// had read an earlier `end`, the exchange fails. Otherwise it had read the final `end`, and
-    /// then an open `tail` there or beyond (CLOSED). No open `tail` is beyond the final `end`, so
-    /// the proposal is that same `end`.
+    /// had read an earlier `end`, the exchange fails. Otherwise that closer had read the final
+    /// `end`, and then an open `tail` there or beyond (CLOSED). No open `tail` is beyond the final
+    /// `end`, so the proposal is that same `end`.
     #[cold]
     pub(super) fn close_tail(&self) {
         let (end, word) = (&self.tail.end, &self.tail.word);

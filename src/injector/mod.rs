@@ -18,12 +18,12 @@
 //! | consumer | advancing `head`, up to `tail` | waits for `FULL`, takes the item | `TAKEN`: *settled* |
 //! | sweeper | – | resets settled slots, takes back their segments (`sweep.rs`) | `EMPTY` |
 //!
-//! Each claim is one atomic instruction. A claimed slot keeps its segment, so the claimer needs no
-//! pin. A producer can be stopped before its mark. After some microseconds the consumer then gives
-//! the slot up as an *orphan*, and `head` counts the orphans. While there are orphans, consumers
-//! look at them before they claim a slot (`around.rs`). A *visitor* is a thread that uses segments
-//! or orphans without owning a slot there; a counter counts the visitors. A *lasting* segment lives
-//! as long as the injector.
+//! Each claim is one atomic instruction. A claimed slot keeps its segment alive, so the claimer
+//! needs no pin. If a producer is suspended before it marks its slot, the slot's consumer waits for
+//! some microseconds, then gives the slot up as an *orphan*. `head` counts the orphans. While there
+//! are orphans, consumers look at them before they claim a slot (`around.rs`). A *visitor* is a
+//! thread that uses segments or orphans without owning a slot there; a counter counts the visitors.
+//! A *lasting* segment lives as long as the injector.
 //!
 //! # Invariants
 //!
@@ -102,7 +102,7 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// `head` counts. The thread also sees the `tail` that consumers of earlier positions saw.
 ///
 /// A consumer that registers an orphan changes `head`, and sees all that happened before earlier
-/// changes of `head`. If that includes the push into the orphan's slot, it finds the item there.
+/// changes of `head`. If that includes a push into the orphan's slot, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
 /// A holder that fails to open its orphan sees the item (table in `around.rs`). Another consumer

@@ -164,7 +164,7 @@ impl<T> Injector<T> {
     /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///
     /// `true` means that at some moment during this call the item was there, and every earlier item
-    /// had been claimed. `false` means that some consumer is awake. For this, each consumer must do
+    /// had been claimed. `false` means that some consumer is awake. This holds if each consumer has
     /// a `SeqCst` fence between its last successful steal and the Empty answer on which it sleeps.
     ///
     /// # Panics

@@ -120,8 +120,8 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // A producer is just adding an item. If the consumer took each item at once, the cache
-            // lines would move between its core and the producer's for each item.
+            // A producer is just adding an item. A consumer that took each item at once would make
+            // the cache lines move from core to core for each item. So this consumer waits.
             contention.wait();
             return Steal::Retry;
         }
@@ -160,9 +160,9 @@ impl<T> Injector<T> {
 
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
-    /// `tail` is read after `settled`, so it counts every item that was pushed before the last
-    /// settled item was taken (QUIET). In a busy injector, `settled` is mostly behind `head`, and
-    /// this call does not read `tail`.
+    /// Reads `tail` last, so that `tail` counts every item that was pushed before the last settled
+    /// item was taken (QUIET). In a busy injector, `settled` is mostly behind `head`. In that case,
+    /// this call returns `false` without a read of `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());

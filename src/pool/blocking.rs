@@ -12,8 +12,8 @@ use crate::task::current;
 ///
 /// In three cases `blocking` only calls `f`:
 ///
-/// - The call is nested in another `blocking`. A call in a task of a queue (see below), or in
-///   [`take_part`](super::ThreadPool::take_part), is not nested in one that began outside it.
+/// - The call is nested in another `blocking`. A `blocking` around the task of a queue (see below),
+///   or around [`take_part`](super::ThreadPool::take_part), does not count.
 /// - The call is in a hook with which a thread starts or stops, or in the
 ///   [`Park`](crate::idle::Park) of a worker that sleeps.
 /// - The thread is no worker, and runs no task of a queue.

@@ -1,10 +1,10 @@
 //! Broadcasts: each worker gets a job that no other worker may run.
 //!
 //! `broadcast` and `spawn_broadcast` both queue one *call* of the user's closure for each worker. A
-//! call that `broadcast` has queued waits for the worker's next turn, because no wait of a worker
-//! is for such a call. A call that `spawn_broadcast` has queued cannot wait that long. Two workers
-//! that broadcast at once, from scopes, would wait for each other for ever. So a worker makes such
-//! a call in a wait, too (the test
+//! call of `broadcast` can wait for the worker's next turn. No worker waits for that call, because
+//! `broadcast` fails on the pool's threads. But a scope on a worker waits for the calls that its
+//! `spawn_broadcast` has queued. Two workers with such scopes would wait for each other for ever.
+//! So a worker makes such a call in a wait, too (the test
 //! `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). The calls of `spawn_broadcast`
 //! have a queue of their own (`Seat::urgent`), so that no call of `broadcast` is in front of them.
 //! The pool pushes a call, and then rings the worker's bell. A worker that is about to sleep in a

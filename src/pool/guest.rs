@@ -9,8 +9,8 @@
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
-//! jobs. `alive` counts the worker, but `present` does not, so the pool ends without it. The last
-//! present thread to go drops the jobs that only a worker for life could run.
+//! jobs. `alive` counts the worker. `present` does not, so the pool's end does not wait for this
+//! worker. The last present thread to go drops the jobs that only a worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;

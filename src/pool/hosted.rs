@@ -1,10 +1,10 @@
 //! Pools whose threads the user's code starts, and not the pool.
 //!
-//! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. Each
-//! `WorkerThread` has its seat in the pool before its thread runs. From then on jobs can be pinned
-//! to the worker, and `present` counts it. The seat and the count last until the worker has run, or
-//! the `WorkerThread` is dropped unrun; but `run_in_waits` ends the count at once. Such a pool
-//! starts no further thread when a thread blocks, and each of its threads keeps its index.
+//! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. A `WorkerThread`
+//! has a seat in the pool before its thread runs. Jobs can be pinned to this seat, and `present`
+//! counts the worker. Seat and count last until the worker has run, or the `WorkerThread` is
+//! dropped unrun. But `run_in_waits` ends the count at once. Such a pool starts no further thread
+//! when a thread blocks, and each of its threads keeps its index.
 
 use super::data::pool::{MISSING, Pool};
 use super::handle::ThreadPool;

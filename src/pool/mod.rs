@@ -38,7 +38,7 @@
 //! | bell | the waker of a worker that sleeps in a wait (`data/registry.rs`) |
 //! | crew | the record of a pool's threads, under a lock: how many live, how many block, how many are wanted (`data/pool.rs`) |
 //! | place | of a worker: the right to count as one of the threads that the pool is to run (`Crew::wanted`). A worker that blocks or waits can give its place to another thread |
-//! | doze | of a worker that is not spare: to be asleep, or about to sleep. A worker dozes from before it prepares until it has woken up (`data/idle.rs`) |
+//! | doze | of a worker that is not spare: to sleep, or to be about to sleep (`data/idle.rs`) |
 //! | guest | an outside thread that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: in a list on its owner's stack, and not yet in the owner's deque (`frames/held.rs`) |
 //! | offer, raid | an owner pushes its held halves to its deque; a thief takes the oldest half that an owner holds |
@@ -77,13 +77,13 @@
 //!   jobs that no thread is left to run.
 //! - **I3** While a worker moves a job, in a batch for example, other workers cannot see the job.
 //!   After the move, the mover notifies another worker. In a closing pool, the other workers might
-//!   have left during the move. So a worker that moves jobs in a section that blocks then starts a
-//!   thread, if all other workers block too.
+//!   have left during the move. If the mover is in a section that blocks, and all remaining workers
+//!   block too, the mover starts a thread after the move.
 //! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
 //!   deques of a worker that is not active are empty. A worker becomes active again before it takes
 //!   a job. A worker that sleeps in a wait is active. A user's `Park` may itself run jobs while its
-//!   worker is not active. For these jobs the worker becomes active in a call of `yields.rs`, but
-//!   not in another wait.
+//!   worker is not active. The calls of `yields.rs` make the worker active for these jobs; its
+//!   other waits do not.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
@@ -173,7 +173,7 @@ use crate::sync::order::{FencePair, Pair};
 const RESTED: Pair = Pair::named("pool::RESTED");
 
 /// A worker counts itself as dozing, then looks at queues, held halves and bits. A notifier changes
-/// one, then looks for dozing workers. At least one of the two sees the other's write.
+/// one of these, then looks for dozing workers. At least one of the two sees the other's write.
 const DOZED: FencePair = FencePair::named("pool::DOZED");
 
 /// A thread that sees that another thread has gone sees that thread's writes.

@@ -2,9 +2,9 @@
 //! `run_until`.
 //!
 //! A worker that waits for something with which it cannot help, such as another pool, calls
-//! `run_until`. In that wait it runs any job, against the rule of other waits (`data/helping.rs`).
-//! It takes one job at a time, because a batch in its deque would seem to come from the service
-//! that it runs (I9). A job that runs in this wait is a stranger to the tasks inside which it runs
+//! `run_until`. In this wait, unlike in others (`data/helping.rs`), the worker runs any job. It
+//! takes one job at a time. A batch in its deque would seem to be spawned by its innermost service
+//! (I9). A job that runs in this wait is no part of the tasks around the wait
 //! (`current::as_stranger`). It inherits neither their current queue nor their cancellation.
 
 use super::forks::scope::sleep_until;
@@ -119,8 +119,8 @@ impl Local {
 
     /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
     /// job of its deque. Leaves jobs that are older than the innermost service or scope. In a
-    /// cancelled pool, takes a job from the shelf instead: jobs of scopes lie there, and are not
-    /// dropped.
+    /// cancelled pool, takes only an urgent job or a job from the shelf. Jobs of scopes lie there,
+    /// and are not dropped.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         let urgent = self.take_urgent();
@@ -152,8 +152,8 @@ impl Local {
         self.seat.stealer.steal_some(|_, _| true)
     }
 
-    /// Takes a job from this worker's own queues. In some calls the futures that have yielded come
-    /// before the jobs, which might never end.
+    /// Takes a job from this worker's own queues. In about one of eight calls, futures that have
+    /// yielded come first, so that jobs that keep spawning do not starve them.
     fn take_local(&self) -> Option<Job> {
         let is_yieldeds = self.random() % 8 == 0;
         let own = self.take_own(|| if is_yieldeds { self.pop_yielded() } else { None });
@@ -163,8 +163,8 @@ impl Local {
         self.take_below().or_else(|| self.pop_yielded())
     }
 
-    /// Runs `f`, which takes a job and runs it. A worker that parks is not active, but must be
-    /// active before it takes a job (I4). In a cancelled pool first drops the queued jobs.
+    /// Runs `f`, which takes jobs and runs them. A worker in its park is not active, so this call
+    /// makes it active (I4) until `f` returns. In a cancelled pool, first drops the queued jobs.
     fn awake<R>(&self, f: impl FnOnce() -> R) -> R {
         let is_parked = self.park.try_borrow_mut().is_err();
         let idle = &self.shared.idle;
@@ -182,8 +182,8 @@ impl Local {
             self.drop_missed();
             let mut job = self.take_any();
             if job.is_none() {
-                // `is_over` is called again, because `drop_missed` might have dropped the job for
-                // which it waits. It is called before the sleep begins, because it can itself wait.
+                // `is_over` is called again: `drop_missed` might have dropped the awaited job. This
+                // call comes before the sleep begins, because `is_over` can itself wait.
                 let sleeps = self.sleeps.get();
                 if is_over() {
                     return;

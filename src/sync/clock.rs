@@ -8,8 +8,8 @@
 //! crate quanta converts the counter's values to nanoseconds. It measures the counter's rate when
 //! the first scheduler is built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate
 //! was off by −17 to +420 millionths, the same for all queues. If the counter advances while the
-//! machine is suspended, the queue of the running lease is charged for that time. The charge is at
-//! most 73 minutes times the queue's weight.
+//! machine is suspended, a fair scheduler charges the time to the queues that it is serving. Such a
+//! charge is at most 73 minutes times the queue's weight (`fair/policy/weighted_fair.rs`).
 //!
 //! *In a model* there is no time, and every deadline has passed. So a wait with a deadline ends at
 //! once, as it can on the machine, where a deadline can pass at any moment.

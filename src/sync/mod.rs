@@ -106,7 +106,7 @@ mod machine {
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
     /// A sleeper that leaves clears an event count's list only if at least this many sleepers have
-    /// left their waiters there. Clearing should be rare, because it wakes all the others.
+    /// left their waiters there. Clearing should be rare, because it wakes all other sleepers.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues that share a word of a fair scheduler's ready set.
@@ -118,10 +118,10 @@ mod machine {
     /// The number of groups that share a word in the ready set's summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// The most nested *services* (`pool/data/helping.rs`) of a worker that other workers see: the
-    /// tag of a job has room for no more. Waiting workers do not help a deeper service. It is rare:
-    /// a recursion that halves its range has fewer than 64 levels. Two workers that help each other
-    /// nest a service at every second level.
+    /// The most nested services of a worker that other workers see (`pool/data/helping.rs` defines
+    /// *service*). A job's tag has room for no more. Waiting workers do not help a deeper service,
+    /// which is rare: a recursion that halves its range has fewer than 64 levels. Two workers that
+    /// help each other nest a service at every second level.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node in the tree of the queues' virtual times.

@@ -15,7 +15,7 @@ pub(crate) use machine::{Patience, Vigil, relax};
 pub(crate) use model::{Patience, Vigil, relax};
 
 /// The number of times that an injector's consumer looks at its claimed slot before its `Patience`
-/// begins. A producer is about to fill the slot.
+/// begins. Usually the slot's producer is just about to fill the slot.
 ///
 /// 256 looks last some hundred nanoseconds: the time in which a cache line comes from another core.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };

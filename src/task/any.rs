@@ -45,8 +45,8 @@ impl Common {
                 gate.ends(how, has_job);
                 return Some(Counted { gate, is_off: true });
             }
-            // The queue did not count the task, or counts it until a thread takes the task's job
-            // out of the queue.
+            // The gate takes nothing off the count: the queue did not count the task, or counts it
+            // until a thread takes its job out. The guard reports that a tombstone may be left.
             (None, Some(Limited(gate))) if matches!(how, Ended::Dropped | Ended::Cancelled) => {
                 return Some(Counted { gate, is_off: false });
             }
@@ -145,8 +145,8 @@ unsafe fn expires(task: &dyn Unfinished, count: Count<'_>) -> bool {
     is_late
 }
 
-/// The function by which a queue's server takes a task off the queue's count (I8). `None` if the
-/// claimer is not the server: the task's gate then takes the task off.
+/// The function by which a thread that serves a queue takes a task off the queue's count (I8).
+/// `None` for every other claim: the task's gate then takes the task off.
 pub(crate) type Count<'a> = Option<&'a dyn Fn(Ended)>;
 
 /// The outcome of a poll, for an executor that makes the next job of a future that yields.

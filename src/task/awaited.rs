@@ -8,8 +8,8 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// The jobs of a scope whose `depth` (see `scoped`) is too great for a tag of its own have the tag
-// `TAG`. Every `depth` in `are_within` is less than `KNOWN_SERVICES`, so such jobs always count as
+// A `depth` (see `scoped`) that is too great for a tag of its own gives jobs the tag `TAG`. Every
+// `depth` in `are_within` is less than `KNOWN_SERVICES`. So jobs with the tag `TAG` always count as
 // jobs of inner scopes.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
@@ -75,9 +75,9 @@ impl Job {
         self.is_half() && ptr::eq(ours(), head)
     }
 
-    /// Makes a job of a scope. `depth` is the number of *services* inside which this worker opened
-    /// the scope. A service is a job that this worker took from another worker, which waits for the
-    /// job. `depth` is `None` if this thread is not the worker that opened the scope.
+    /// Makes a job of a scope. A *service* is a job that a worker took from another worker, and for
+    /// which the other worker waits. `depth` is the number of services inside which this worker
+    /// opened the scope. `None` means that this thread is not the worker that opened the scope.
     ///
     /// # Safety
     ///

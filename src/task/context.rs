@@ -51,8 +51,8 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// The captured context. Each poll of a future enters a clone. So do a broadcast's calls, a
-    /// `join`'s second closure on another thread, and a queue's waiting calls from outside threads.
+    /// A captured context. Each poll of a future enters a clone. So do broadcast calls, a `join`'s
+    /// second closure on another thread, and a queue's `join`, `scope` or `install` from outside.
     type Snapshot: Clone + Send + 'static;
 
     /// Captures the context, on the thread that spawns the task. If `capture` panics, the spawning

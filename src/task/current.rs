@@ -81,7 +81,7 @@ pub(crate) fn as_stranger<R>(executor: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { home: Some(executor), base, is_stranger: true, outer, ..NOTHING }, f)
 }
 
-/// Runs `f`, which drops tasks of this executor, in a copy of the innermost frame that notes this.
+/// Runs `f`, which drops tasks of this executor. Sets `drops` in a copy of the innermost frame.
 pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     let outer = now();
     let (drops, ticket, waiter) = (Some(scheduler), None, ptr::null());
@@ -150,8 +150,8 @@ per_thread! {
     static OUTERMOST: Cell<Frame> = Cell::new(NOTHING);
 }
 
-/// Makes this thread, which is no worker and runs no task, a worker of this executor until it calls
-/// [`leave`].
+/// Makes this thread a worker of this executor until the thread calls [`leave`]. Before this call,
+/// the thread is no worker, and runs no task.
 pub(crate) fn become_worker(home: Option<ExecutorId>, place: &(dyn Ticket + 'static)) {
     let frame = Frame { home, ticket: Some(ptr::from_ref(place)), ..Frame::on(home) };
     let _ = MEMBER_OF.try_with(|it| it.set(home));
@@ -219,8 +219,8 @@ impl Waiter {
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {
-        // The frame of a queue's server has a stop flag, and no task. Of such frames, one with a
-        // waiter, with a group or for drops (`as_dropper`) is a mere copy, and does not count.
+        // A frame with a stop flag and without a task is that of a queue's server, or a copy of it.
+        // One with a waiter, a group or `drops` (`as_dropper`) is a copy, and does not count.
         let serves = frame.state.is_null() && !frame.stop.is_null();
         let is_whole = frame.waiter.is_null() && frame.group.is_null() && frame.drops.is_none();
         // This loop can meet a server's frame and copies of it, all with the same outer frame. So
@@ -292,8 +292,8 @@ pub(crate) fn has_ticket() -> bool {
 }
 
 per_thread! {
-    /// Identifies the newest ticket that `aside` has given away, or `None`. It is the `outer` of
-    /// the ticket's frame, because that frame itself can have copies.
+    /// Identifies the newest ticket that `aside` has given away, or `None`. The identity is the
+    /// `outer` of the ticket's frame, because copies of that frame have the same `outer`.
     static ASIDE: Cell<Option<*const Frame>> = Cell::new(None);
 }
 

@@ -53,7 +53,7 @@ impl Measure {
 }
 
 /// Notes the bounds of this thread's stack, when the thread becomes a worker. If the system does
-/// not know the bounds, assumes that `bytes` are left, or else the default size of `std`.
+/// not know the bounds, assumes that `bytes` are left. `None` stands for the default of `std`.
 pub(crate) fn has_stack(bytes: Option<usize>) {
     let usual = || std::env::var("RUST_MIN_STACK").ok()?.parse().ok();
     let bounds = stack_bounds().unwrap_or_else(|| {

@@ -90,9 +90,9 @@ impl Enrollment {
     /// cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: a thread loads the index only after a claim of the future, which comes after
-        // this store. Only the thread that closes the roll (`Living`) can claim the future earlier,
-        // and it needs no index.
+        // Relaxed: a thread loads the index only after it has claimed the future. Each claim comes
+        // after this store, except that of a thread that closes the roll (`Living`). That thread
+        // needs no index.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -118,8 +118,8 @@ impl Enrollment {
     }
 
     /// Gives the claim back after a poll that has left the future pending (`State::rest`). Returns
-    /// whether the future was woken during the poll. After an error, which is the cause, the caller
-    /// still has the claim, and must end the future.
+    /// whether the future was woken during the poll. An error is the cause for which the future
+    /// must end: the caller then keeps the claim, and ends the future.
     pub(super) fn rest(
         &self,
         this: &(dyn Unfinished + 'static),

@@ -7,8 +7,8 @@ use core::any::Any;
 use core::fmt;
 use std::io;
 
-/// Replaces the payload of a panic that the task's group has got: as the payload of the handle's
-/// error, and in that error's message.
+/// If the task's group has the payload of a panic, the handle's error has this text instead: as its
+/// payload, and in its message.
 const WITH_GROUP: &str = "what the panic carried is with the group";
 
 /// Why a wait has no result: the task panicked or was dropped before its end, or the wait could not

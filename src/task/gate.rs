@@ -130,9 +130,9 @@ impl AnyTask {
         outcome
     }
 
-    /// Runs the task on this thread, which waits for the task, if this thread may run it. If this
-    /// thread is dropping the tasks of the task's queue, drops the task instead: perhaps no other
-    /// thread will run or drop it.
+    /// Runs the task, for which this thread waits, if this thread may run it. But if this thread is
+    /// dropping the tasks of the task's queue, drops the task instead: perhaps no other thread will
+    /// run or drop it.
     pub(super) fn run_here(&self) -> Here {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
@@ -235,8 +235,8 @@ pub(super) fn is_too_deep(task: &AnyTask) -> bool {
         && !task.is_claimed()
 }
 
-/// Returns whether no place of this gate becomes free before this thread continues, because this
-/// thread and threads that wait for it hold all places.
+/// Returns whether this thread and the threads that wait for it hold all places of this gate. Then
+/// no place becomes free before this thread continues.
 pub(super) fn is_hopeless(Limited(gate): &Limited) -> bool {
     current::places_of_waiters(gate.home()) >= gate.places()
 }
@@ -253,8 +253,8 @@ fn with_below(limited: &Limited) -> impl Iterator<Item = Limited> {
     iter::successors(Some(limited.clone()), |it| it.0.below())
 }
 
-/// Of this gate and the gates below it, returns those at which this thread holds a place. A place
-/// of a thread that waits for this one counts too.
+/// Of this gate and the gates below, returns those at which this thread, or a thread that waits for
+/// this one, holds a place.
 pub(super) fn held(limited: &Limited) -> Vec<Limited> {
     with_below(limited).filter(|it| current::places_of_waiters(it.0.home()) != 0).collect()
 }
@@ -263,8 +263,8 @@ pub(super) fn held(limited: &Limited) -> Vec<Limited> {
 /// needs a place of this gate and of each gate below.
 pub(super) fn is_hopeless_to_poll(limited: &Limited) -> bool {
     with_below(limited).any(|it| {
-        // After the limit was lowered, more threads than `places` can serve the queue. If one of
-        // them does not wait for this thread, it can still poll the future.
+        // After the limit was lowered, more threads than `places` can serve the queue. One of them
+        // that does not wait for this thread can still poll the future.
         is_hopeless(&it) && current::places_of_waiters(it.0.home()) >= it.0.leases()
     })
 }

@@ -255,8 +255,8 @@ impl Group {
             Bed::with(|park| {
                 let _watched = self.watch_places(park.unparker());
                 let prepared = self.0.ends.prepare();
-                // A future that needs this thread's place might have joined. `is_hopeless` calls
-                // the user's executors, which may wait, and use up a wake-up. So it comes first.
+                // A future that needs this thread's place might have joined. `is_hopeless` is first
+                // because it calls the user's executors: these may wait, and use up a wake-up.
                 if self.is_hopeless() || self.is_done() || self.has_next_here() {
                     prepared.cancel();
                 } else {
@@ -266,8 +266,8 @@ impl Group {
         }
     }
 
-    /// Registers the waker at the gates of those tasks of the group that this thread may run. A
-    /// gate wakes the waker when a place becomes free.
+    /// Registers the waker at the gates of the group's futures, and of the closures that this
+    /// thread may run. A gate wakes the waker when a place becomes free.
     fn watch_places(&self, waker: Waker) -> Vec<Watched> {
         let gates = self.gates(gate::waits_for_place);
         gates.into_iter().map(|it| Watched::new(it, waker.clone())).collect()

@@ -30,16 +30,16 @@ use core::time::Duration;
 /// # Waiting on a worker
 ///
 /// A thread that runs a job of an executor may wait for a task of the same executor. If the task
-/// has not begun, the waiting thread runs the task, whichever queue the task is in. It runs no
-/// other task meanwhile, with one exception. In an ordered [queue](crate::fair::Queue), with
-/// `max_parallel(1)`, it first runs the queued tasks in front of the task, since these must end
-/// before the task begins. So waiting adds no dependency between tasks.
+/// has not begun, the waiting thread runs the task, whichever queue the task is in. The thread runs
+/// no other task meanwhile, with one exception. In a [queue](crate::fair::Queue) with
+/// `max_parallel(1)`, the tasks in front of the awaited one must end before it begins, so the
+/// thread first runs those. So waiting adds no dependency between tasks.
 ///
-/// If another thread already runs the task, the waiting thread sleeps. Meanwhile a third thread
-/// takes the sleeper's place in its [pool](crate::ThreadPool) if there is other work, up to
-/// [`max_threads`](crate::pool::Builder::max_threads). If the sleeper serves a queue of a
-/// scheduler, another thread can serve in its place. A thread that waits for a future does not poll
-/// it. Inside a future, `.await` a handle instead of joining it.
+/// If another thread already runs the task, the waiting thread sleeps. If there is other work, a
+/// third thread takes the sleeper's place in its [pool](crate::ThreadPool), unless the pool already
+/// has [`max_threads`](crate::pool::Builder::max_threads) threads. If the sleeper serves a queue of
+/// a scheduler, another thread can serve in its place. A thread that waits for a future does not
+/// poll it. Inside a future, `.await` a handle instead of joining it.
 ///
 /// # Examples
 ///
@@ -191,10 +191,10 @@ impl<T> JoinHandle<T> {
 
     /// Cancels the task if it has not begun, and asks it to end otherwise. Returns the outcome.
     ///
-    /// A task that has not begun is done at once: its closure is dropped on this thread, and its
-    /// job becomes a tombstone. A future is dropped at once, on this thread, even if it has begun.
-    /// But if another thread is polling the future, that thread drops it after the poll, and this
-    /// call does not wait for that.
+    /// A closure that has not begun is dropped at once, on this thread, and its task is done. The
+    /// task's job becomes a tombstone, with nothing to run. A future is dropped at once, on this
+    /// thread, even if it has begun. But if another thread is polling the future, that thread drops
+    /// it after the poll, and this call does not wait for that.
     ///
     /// # Panics
     ///
@@ -267,8 +267,8 @@ impl<T> JoinHandle<T> {
                 return Ok(());
             }
             while !self.core().state.is_done() {
-                // The limit may have been lowered. `is_hopeless` may use up a wake-up: it calls the
-                // user's executors, which may wait. So `is_done` and `run_here` look after it.
+                // The limit may have been lowered. `is_hopeless` calls the user's executors, which
+                // may wait and so use up a wake-up. So `is_done` and `run_here` come later.
                 if self.any().is_hopeless(here) && self.stop_waiting() {
                     return Err(JoinError::would_deadlock());
                 }

@@ -33,15 +33,15 @@
 //!   job, one of the handle, and any further ones, such as wakers.
 //! - **I5** A *frame* (`frame.rs`) describes a task that a thread runs, or a worker. The frame is
 //!   on that thread's stack. A worker's frame can instead be in a thread-local of the worker
-//!   (`become_worker`). The thread removes the frame before the data to which it points is freed.
+//!   (`become_worker`). The thread removes the frame before the data behind its pointers is freed.
 //! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made,
 //!   until the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's
 //!   jobs is in the scope, which waits for the jobs. Every other `kind` is a static.
 //! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
 //!   read only if it is a string.
-//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. With `LEFT`, a
-//!   claimer asks the thread that will find the tombstone to do this; `POPPED` says that it has
-//!   been found already:
+//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. By setting `LEFT`, a
+//!   claimer leaves that to the thread that finds the tombstone. `POPPED` says that a thread has
+//!   already found the tombstone:
 //!
 //!   | the claimer | the tombstone | the task is taken off by |
 //!   |---|---|---|
@@ -61,8 +61,8 @@
 //!   | polled | 1, 1 | the poller, if the future is ready, has panicked or must end | ended |
 //!   | asleep, queued | 0, any | a thread that cancels the future | ended |
 //!
-//!   A fork inside a poll is a *part* of that poll, which ends after all its parts. If the poll or
-//!   a part of it wakes the future, it notes this in `OwnWake`, not in the word.
+//!   A fork inside a poll is a *part* of the poll. The poll ends after all its parts. A wake-up by
+//!   the poll itself or by one of its parts sets `OwnWake`, and leaves the word unchanged.
 //!
 //! # Orderings
 //!
@@ -73,8 +73,7 @@
 //!
 //! async-task keeps a cancelled future until the job of the future runs. Here the canceller drops
 //! the future at once, unless a thread is polling it. async-task ends the process if a waker or a
-//! destructor panics. Here such a panic ends no process (the test
-//! `a_waker_that_panics_ends_nothing`).
+//! destructor panics. Here such a panic does not (the test `a_waker_that_panics_ends_nothing`).
 
 pub(crate) mod any;
 mod awaited;

@@ -166,8 +166,8 @@ impl State {
 
     /// Gives the claim back after a poll that has left the future pending. If the future was woken
     /// during the poll, also adds `references` references for the next job. `has_yielded` says
-    /// whether a part of the poll woke the future, which this word does not note (`OwnWake`). If a
-    /// thread has asked for cancellation, keeps the claim and changes nothing.
+    /// whether a part of the poll woke the future: `OwnWake` notes that, and this word does not.
+    /// If a thread has asked for cancellation, keeps the claim and changes nothing.
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);
@@ -202,8 +202,8 @@ impl State {
 
     /// Orders the last poll before the caller, which has claimed the future and will drop it.
     pub(super) fn begin_end(&self) {
-        // A load is enough: it reads the caller's claim or a later value. In the modification order
-        // of this word, the claim comes after the release of the last poll.
+        // A load is enough: it reads the caller's claim or a later value. That value is in the
+        // release sequence of the last poll, because every change is a read-modify-write.
         self.0.load(POLLED.acquire());
     }
 
@@ -226,7 +226,7 @@ impl State {
     }
 
     /// Marks the task as counted, unless a thread has claimed it. Returns whether it was marked.
-    /// `others_know` says that every claimer takes the task off the count. If `others_know` is
+    /// `others_know` says whether every claimer takes the task off the count. If `others_know` is
     /// `false`, marks the task only if the caller has the last reference, and alone can claim it.
     /// Called at most once for each task.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
@@ -334,8 +334,8 @@ impl State {
     }
 }
 
-/// Whether a part of the current poll has woken the future. Unlike `State::wake`, setting this flag
-/// takes no read-modify-write, because the poll ends after all its parts (I9).
+/// Whether a part of the current poll has woken the future. A store sets this flag, where
+/// `State::wake` needs a read-modify-write: the flag is read only after all parts have ended (I9).
 pub(super) struct OwnWake(AtomicBool);
 
 impl OwnWake {

@@ -2,8 +2,8 @@
 //!
 //! Each function of this module returns a text. A server returns the texts, one after the other,
 //! from the path that Prometheus scrapes, with the content type [`CONTENT_TYPE`]. Names and units
-//! follow Prometheus' conventions. The caller takes a report or metrics, and a function makes the
-//! text from them. So it does not touch the scheduler or the pool.
+//! follow Prometheus' conventions. The caller takes a report or metrics, and passes them to a
+//! function of this module. That function does not touch the scheduler or the pool.
 //!
 //! Do not join the metrics of two schedulers, or of two pools, in one reply: the names of the
 //! metrics would collide.

@@ -206,8 +206,8 @@ impl Known {
 }
 
 impl Drop for Tracks {
-    /// Makes each thread drop its track of this timeline when it next adds a track for another
-    /// timeline.
+    /// Makes each thread drop its track of this timeline. A thread does so when it next adds a
+    /// track for another timeline.
     fn drop(&mut self) {
         for track in &self.known.lock().tracks {
             track.side.is_over.store(true, Relaxed); // Relaxed: no other data depends on it

@@ -1,5 +1,5 @@
-//! Tests the texts that users print: the messages of errors, and the `{:?}` of each structure. This
-//! shows how much a structure holds, and whether it still accepts items.
+//! Tests the texts that users print: the messages of errors, and the `{:?}` of each structure. The
+//! latter shows how much the structure holds, and whether it still accepts items.
 
 use filch::executor::{Inline, Reason, Rejected, ShutdownError, WouldDeadlock};
 use filch::fair::{FairScheduler, QueueError, WeightedFair, WorkQueue};

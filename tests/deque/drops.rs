@@ -288,7 +288,7 @@ fn shrinking_to_fit_frees_the_buffers() {
     }
 }
 
-/// Each round outgrows a marked buffer and gives it back. Epochs free these buffers a little later.
+/// Each round grows a buffer of `MARKED` bytes and shrinks it. Epochs free it a little later.
 ///
 /// The test runs in a process of its own: a pinned thread of another test could stop, and hold up
 /// the epochs.

@@ -137,7 +137,7 @@ fn an_empty_deque_stays_empty_whoever_takes() {
 /// and the thief took items that were not there.
 ///
 /// Indices of 64 bits do not come round. But a thief could go on with values that it read before
-/// its rest, which happens in its sink here.
+/// its rest. Here the thief rests while it gives an item to its sink.
 #[test]
 fn a_thief_may_rest_while_many_items_pass() {
     for flavor in FLAVORS {

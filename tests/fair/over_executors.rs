@@ -51,7 +51,7 @@ fn promises_hold_over_a_thread_per_ticket() {
 }
 
 /// Thread 1 has the only lease of `narrow`, because it runs a task that it joins. Thread 2 waits
-/// for that lease. Then thread 1 waits for the task that only thread 2 can run under it.
+/// for that lease. When the lease has ended, thread 1 waits for a task that only thread 2 can run.
 #[test]
 fn a_thread_that_waits_for_a_place_hears_when_it_is_free() {
     for _ in 0..10 {

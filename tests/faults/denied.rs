@@ -77,7 +77,7 @@ fn a_cancel_that_is_denied_its_barrier_leaves_the_pool_to_the_next() {
 }
 
 /// The owner of a `join` is denied the barrier of its wait while another thread runs the other
-/// half. If its panic unwound the frame, that half would use a frame that has gone.
+/// half. If the owner's panic unwound the frame, that half would use a frame that has gone.
 #[test]
 fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
     if std::env::var_os("FILCH_DENIED").is_some() {

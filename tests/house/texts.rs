@@ -65,8 +65,8 @@ fn is_bare_file(quoted: &str) -> bool {
     quoted.strip_suffix(".rs").is_some_and(|it| names(it).is_some_and(|parts| parts.len() == 1))
 }
 
-/// A file or folder of the repository. Those of the library may be named from `src` on, and those
-/// beside a text from its folder on.
+/// A file or folder of the repository. A text may name files of the library from `src` on, and
+/// files beside the text from its own folder on.
 fn is_path(quoted: &str) -> bool {
     let first = quoted.split('/').next().unwrap_or_default();
     let is_ours = CODE.contains(&first) || ["docs", "proofs"].contains(&first);
@@ -81,8 +81,8 @@ fn what_is_quoted_exists() {
     let files: BTreeSet<&str> = code.iter().filter_map(|it| it.path.rsplit('/').next()).collect();
     let manifests = ["Cargo.toml", "benches/Cargo.toml", "build.rs", "proofs/breaches.txt"];
     let others: Vec<Source> = manifests.into_iter().filter_map(Source::read).collect();
-    // Not in comments, which may quote what is gone. What is between quotation marks counts: so a
-    // test names a variable of the environment, or what is printed.
+    // Comments are left out, since they may quote names that are gone. Strings count, since in them
+    // a test names a variable of the environment, or a printed text.
     let code: Vec<String> = code.iter().map(Source::code).collect();
     let others = others.iter().flat_map(|it| it.text.lines().filter(|line| !line.starts_with('#')));
     let known: BTreeSet<&str> =

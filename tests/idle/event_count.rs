@@ -198,8 +198,8 @@ fn a_park_of_ones_own_returns_for_its_own_reasons() {
     assert_eq!(park.unparked.load(SeqCst), 0);
 }
 
-/// A park that returns as soon as the other thread sleeps above it. Then its entry stays in the
-/// middle of the list.
+/// A park that returns as soon as the other thread sleeps above it. Then the entry of this sleeper
+/// stays in the middle of the list.
 struct Overtaken<'a> {
     sleeps: &'a AtomicUsize,
     number: usize,
@@ -268,7 +268,7 @@ fn a_park_that_panics_leaves_the_list() {
 }
 
 /// Notifies in its park, which then panics. If the last field is set, its waker panics too, and so
-/// the notification.
+/// does the notification.
 struct Failing<'a>(&'a EventCount, fn(&EventCount), bool);
 
 impl Park for Failing<'_> {
@@ -378,8 +378,8 @@ fn no_more_prepare_than_can_be_counted() {
     tokens.into_iter().for_each(filch::idle::Prepared::commit);
 }
 
-/// A park that sleeps again, over and over, until no entry is left. The second field is the depth
-/// then.
+/// A park that sleeps in a park of the same kind, until the event count has no entry left for it.
+/// The second field then counts the levels from this one to the innermost.
 struct Deep<'a>(&'a EventCount, usize);
 
 impl Park for Deep<'_> {

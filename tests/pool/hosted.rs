@@ -242,8 +242,8 @@ fn a_worker_that_waits_makes_the_call_of_a_broadcast() {
     }
 }
 
-/// A waiting worker makes no call of `broadcast`, unlike one of `spawn_broadcast`: it may want a
-/// lock that this worker holds.
+/// A waiting worker makes calls of `spawn_broadcast`, but not those of `broadcast`: such a call may
+/// want a lock that this worker holds.
 #[test]
 fn a_worker_that_waits_does_not_make_the_call_of_the_broadcast_that_waits() {
     let pool = hosted(2);

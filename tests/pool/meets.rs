@@ -24,8 +24,8 @@ thread_local! {
     static STAYS: RefCell<Option<mpsc::Sender<()>>> = const { RefCell::new(None) };
 }
 
-/// A blocked thread spawns a batch. Before the batch has its job, the pool closes, and the thread
-/// in the blocked one's place leaves. Then perhaps no other thread would run the job.
+/// A blocked thread spawns a batch. Before the batch's iterator returns the job, the pool closes,
+/// and the thread in the blocked one's place leaves. Then perhaps no thread would run the job.
 #[test]
 fn a_batch_from_a_thread_that_blocks_while_its_pool_closes_runs_or_is_refused() {
     let (stays, gone) = mpsc::channel::<()>();

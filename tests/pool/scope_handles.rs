@@ -251,9 +251,9 @@ fn a_job_with_a_handle_is_one_allocation() {
     });
 }
 
-/// Guards against a defect. A held half of a `join` was offered above a job that the wait for a
-/// handle ran. It was laid aside with that job's leftovers. Then its owner took another job for the
-/// half, unread.
+/// Guards against a defect. A wait for a handle ran a job, and a held half of a `join` was offered
+/// above that job. The half was laid aside with the job's leftovers. Then the half's owner took
+/// another job, unread, for the half.
 #[test]
 fn a_wait_for_a_handle_within_a_join_leaves_the_other_half_where_it_is() {
     let pool = ThreadPool::new(2).unwrap();

@@ -184,8 +184,8 @@ fn what_a_half_spawns_into_an_enclosing_scope_is_no_help_to_who_waits_for_the_ha
                         stranger(&ran);
                         ends.of(2);
                     });
-                    // A third thread runs this job: the thread that waits for the half holds
-                    // something.
+                    // The thread that waits for the half is within `holding`. So a third thread
+                    // runs this job.
                     ends.of(2);
                 };
                 holding(|| same.join(|| stolen.of(2), second));

@@ -57,9 +57,9 @@ fn help_goes_on_to_whoever_stole_from_the_thief() {
     }
 }
 
-/// The first half of each level ends when the second has begun, which only the other worker can
-/// run. So the two workers help each other by turns, each time deeper on both stacks. A search for
-/// the last item is of this shape.
+/// The first half of each level ends when the second has begun, and only the other worker can begin
+/// the second. So the two workers help each other by turns, each time deeper on both stacks. A
+/// search for the last item is of this shape.
 fn help_by_turns(pool: &ThreadPool, levels: &[Meeting]) {
     if let Some((level, further)) = levels.split_first() {
         pool.join(

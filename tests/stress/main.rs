@@ -30,10 +30,10 @@ use std::thread;
 use std::time::Duration;
 use thieves::{Item, Owner, Taken, Ways, each_item_is_taken_once, item, warm_up};
 
-/// Trees of jobs and of halves. The threads that wait for them read their writes.
+/// Trees of jobs, and of halves of `join`s. The waiting threads read the writes of both.
 ///
-/// No thread waits for a handle: a thread's unparker is an `Arc`, whose last drop is ordered by a
-/// fence that ThreadSanitizer does not know.
+/// No thread waits for a handle, since such a wait shares an unparker. An unparker is an `Arc`, and
+/// ThreadSanitizer does not know the fence that orders the last drop.
 #[test]
 fn stress_a_pool_runs_each_half_once() {
     fn sum(pool: &ThreadPool, numbers: &mut [Box<usize>]) -> usize {

@@ -59,7 +59,7 @@ enum Stands {
 const ALL: [Stands; 3] = [Stands::Paused, Stands::WithoutPermit, Stands::Asleep];
 
 /// Makes a queue in which the future that `spawn` spawns is in the state `stands`. Returns the
-/// queue, and the future that has its only permit, if there is one.
+/// queue, and the future that has the queue's only permit, if there is one.
 fn standing<F>(stands: Stands, fair: &FairScheduler, spawn: F) -> (Queue, Option<JoinHandle<()>>)
 where
     F: FnOnce(&Queue),

@@ -68,8 +68,8 @@ fn a_job_that_is_given_to_a_queue_is_cancelled_with_it() {
 
 thread_local!(static IS_WAITER: Cell<bool> = const { Cell::new(false) });
 
-/// Its destructor waits until the waiting thread has returned from `wait`, unless it runs on that
-/// thread. It records whether either is so, and then panics.
+/// Its destructor runs on the waiting thread, or else waits until that thread has returned from
+/// `wait`. It records whether one of these two is true, and then panics.
 struct Waiting(Mutex<mpsc::Receiver<()>>, Arc<AtomicBool>);
 
 impl Drop for Waiting {

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The path of the list of defects.
 pub(crate) const DEFECTS: &str = "proofs/defects.txt";
 
-/// A test hangs if it takes longer than this time plus ten times its time without the defect.
+/// A test counts as hung if it takes longer than this plus ten times its time without the defect.
 /// Models have a longer limit, since loom itself notices a hang.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -88,8 +88,8 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     all_well(failures)
 }
 
-/// Returns how many seconds each test takes without a defect, from which `judge` computes its
-/// limit. Each test must pass. A model runs with one preemption, since a step of its own checks it.
+/// Returns how many seconds each test takes without a defect. `judge` computes the test's limit
+/// from this. Each test must pass. A model runs with one preemption, since another step checks it.
 fn usual<'a>(
     tree: &Tree,
     tests: BTreeSet<&'a str>,

@@ -1,6 +1,6 @@
 //! `cargo xtask orderings`: checks whether each named ordering is needed.
 //!
-//! The command weakens every named ordering in turn, and runs the models that pass it until one
+//! The command weakens every named ordering in turn, and runs the models that reach it until one
 //! fails: that model is its witness. An ordering without a witness must be listed in
 //! `unwitnessed.md` with the tool or proof that judges it. A listed ordering that has a witness is
 //! an error.
@@ -209,8 +209,8 @@ impl Verdict {
 fn known_witness(one: &Audited, known: &Witnesses, tests: &[Test]) -> Result<Option<Verdict>> {
     let Some(witness) = known.get(&one.key) else { return Ok(None) };
     let Some(test) = tests.iter().find(|it| it.full_name() == *witness) else { return Ok(None) };
-    // A model that exceeds `LIMIT` may only be slow today. The search has a limit from the model's
-    // own time.
+    // A model that exceeds `LIMIT` may only be slow today, so it does not count as failed. The
+    // search then tries it again, with a limit from the model's own time.
     let notices = matches!(weakened(one, test, LIMIT)?, End::Exited(status) if !status.success());
     Ok(notices.then(|| Verdict::Caught { witness: witness.clone() }))
 }

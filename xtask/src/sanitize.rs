@@ -22,8 +22,8 @@ const LIMIT: Duration = Duration::from_secs(300);
 struct Sanitizer {
     name: &'static str,
     rustflags: &'static str,
-    /// The variable of the run-time options, and its value. The exit code stays the test's, since
-    /// the reports in the log are counted.
+    /// The variable of the run-time options, and its value. The options leave the exit code to the
+    /// test, since the reports are counted in the log.
     options: (&'static str, &'static str),
     /// The texts with which a report begins.
     marks: &'static [&'static str],

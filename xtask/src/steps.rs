@@ -22,8 +22,8 @@ pub(crate) enum Tier {
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) tier: Tier,
-    /// The time that the step may take of its tier's, in seconds: on two cores, with nothing built
-    /// before.
+    /// The share of its tier's time that the step may take, in seconds: on two cores, with nothing
+    /// built before.
     pub(crate) budget: u32,
     /// The commands of the step, which run one after another until one fails.
     pub(crate) commands: Vec<Command>,

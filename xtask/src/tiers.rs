@@ -1,7 +1,7 @@
 //! Finds out which models run for every change, and which take too long for that.
 //!
-//! The harness declares it: with `FILCH_DECLARE_TO` set, it writes a row for each model and
-//! explores none.
+//! The harness of the models declares this. If `FILCH_DECLARE_TO` is set, the harness writes a row
+//! for each model, and explores none.
 
 use crate::tsv::{self, Row, cell};
 use runner::cargo::{self, Test};

@@ -12,8 +12,8 @@ const FOLDERS: [(&str, &str); 3] =
     [("tests", "tests"), ("loom-tests", "loom"), ("shuttle-tests", "shuttle")];
 
 /// Lists the tests that are not in the reports. Those of models and schedules are listed with `all`
-/// only. A test with `#[ignore]` is a canary, without which `sanitize` and `valgrind` refuse to
-/// run.
+/// only. A test with `#[ignore]` is not listed: it is a canary, without which `sanitize` and
+/// `valgrind` refuse to run.
 pub(crate) fn tests(all: bool) -> Result<Vec<String>> {
     let mut unrun = Vec::new();
     for (folder, report) in FOLDERS.iter().take(if all { 3 } else { 1 }) {

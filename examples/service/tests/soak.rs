@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// The limit for this process's peak memory, in megabytes. The tests together take less, and a soak
-/// of a minute sends more, so a leak of bodies exceeds it.
+/// The limit for this process's peak memory, in megabytes. All tests together take less. A soak
+/// of a minute sends more than this, so it would exceed the limit if it leaked the bodies.
 const MOST_MEGABYTES: u64 = 512;
 
 fn seconds() -> Duration {

@@ -80,8 +80,8 @@ impl Below {
         self.runs_at_once.store(true, Relaxed);
     }
 
-    /// Returns an error on a thread of the executor, or one that drops tasks of the scheduler or of
-    /// a queue below it. Such a thread, in a wait for the scheduler, might wait for itself.
+    /// Returns an error if this thread belongs to the executor, or drops tasks of the scheduler or
+    /// of a queue below the scheduler. Such a thread might wait for itself.
     pub(crate) fn may_wait(&self) -> Result<(), WouldDeadlock> {
         let is_below = || self.limited().is_some_and(|it| is_dropping(&it));
         let is_hopeless = current::may_run(self.base()) || self.is_dropper() || is_below();
@@ -103,10 +103,10 @@ impl Below {
         self.panics.take(|| self.executor.is_cancelled()).unwrap_or(false)
     }
 
-    /// Returns whether this thread drops the jobs of the executor, which is cancelled. The
-    /// executor's end may be reported only after that.
+    /// Returns whether the executor is cancelled and this thread drops the executor's jobs. At that
+    /// time the executor may not have reported its end yet.
     pub(crate) fn is_canceller(&self) -> bool {
-        // A pool drops its jobs as a stranger. `is_dropper` looks at all frames, so it comes later.
+        // A pool drops its jobs as strangers: a cheap check, before `is_dropper` reads all frames.
         current::strangers() != 0 && current::is_dropper(self.base) && self.is_cancelled()
     }
 
@@ -147,7 +147,7 @@ impl Below {
 
     pub(crate) fn end_reason(&self) -> Option<Text> {
         let told = self.end.lock().as_ref().and_then(|(token, _)| token.reason());
-        // A cancelled queue that is the executor drops the tickets before it cancels this token.
+        // If the executor is a cancelled queue, it drops the tickets before it cancels this token.
         // Until then the token has no reason, but the queue's gate knows the reason.
         told.or_else(|| self.limited()?.0.end_reason())
     }

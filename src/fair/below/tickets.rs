@@ -28,7 +28,7 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 ///  2  ── LOOK fence ──                         b  ── LOOK fence ──
 ///  3  no ticket searches: submit one           c  there is more work: submit a ticket, or return
 ///
-///  Never: 3 relies on the ticket of a and c misses the queue of 1, so that no ticket serves it.
+///  Never: 3 relies on the ticket of a, and c misses the queue of 1, so that no ticket serves it.
 /// ```
 #[derive(Default, Debug)]
 pub struct Tickets(AtomicU64);
@@ -65,9 +65,9 @@ impl Tickets {
     }
 
     /// Passes the count of the caller's ticket on to the ticket's successor, which searches. The
-    /// caller guards the successor until it calls [`handed_over`](Self::handed_over). If the
-    /// caller's ticket stayed counted, a submitter could rely on that ticket, which will not look
-    /// for work again.
+    /// caller guards the successor until it calls [`handed_over`](Self::handed_over). The caller's
+    /// own ticket leaves the count, because it will not look for work again: no submitter may rely
+    /// on it.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
@@ -102,9 +102,9 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Forgets that a ticket was dropped unrun, so that no thread drops the queued tasks for it.
-    /// The executor was full, has panicked, or would have deadlocked, which need not mean that it
-    /// has ended. The caller submits a ticket again, or makes a thread serve the queues.
+    /// Forgets that a ticket was dropped unrun, so that no thread drops the queued tasks for that
+    /// reason. The executor need not have ended: it was full, has panicked, or would have
+    /// deadlocked. The caller submits a ticket again, or makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }

@@ -65,8 +65,8 @@ impl QueueCounters {
     }
 
     /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the true number. The result is exact if no
-    /// ended task is between the two counts meanwhile: off the pending tasks, and not in a sum.
+    /// ended. The result never falls, and never exceeds the true number. The result is exact
+    /// unless, during the call, some ended task has left the pending tasks and is in no sum yet.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is called last. So a task that ends between the reads of the sums and this call
         // is missed. In the other order it would be counted twice.

@@ -104,8 +104,8 @@ impl Flight {
     }
 
     /// Lets no future wait for a permit any more. Returns the waiting futures whose first job
-    /// `keep` has brought; the caller cancels them. The thread that calls `keep` for another
-    /// waiting future cancels that future.
+    /// `keep` has brought; the caller cancels them. The thread that later calls `keep` for one of
+    /// the other waiting futures cancels that future.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
@@ -122,16 +122,16 @@ impl Flight {
         kept.is_some() // the job is dropped after the lock is released
     }
 
-    /// Takes back the permit of an ended future, and gives it to the next waiting future, if there
-    /// is one. Calls `put` with its first job, if `keep` has brought it. Returns whether `put` ran.
-    /// `term` is the term of the ended future's queue; if the line has a later queue, does nothing.
+    /// Takes back the permit of an ended future, and gives it to the next waiting future, if any.
+    /// Calls `put` with that future's first job, if `keep` has brought it. Returns whether `put`
+    /// ran. `term` is that of the ended future's queue; if the line has a later one, does nothing.
     ///
     /// `put` is called under the lock, so that kept jobs enter the queue in the order of the
-    /// futures' numbers. The queue is not over during `put`, because it counts the waiting future:
-    /// a canceller takes this lock (`forget`) before the future leaves the count.
+    /// futures' numbers. The queue is not over during `put`, because it still counts the waiting
+    /// future. To take that future off the count, a canceller first takes this lock (`forget`).
     ///
-    /// If `put` was called, the caller makes sure that the queue is served. It does so after this
-    /// call, without the lock, because it may end further futures, for which `leave` is called.
+    /// If `put` was called, the caller makes sure that the queue is served. The caller does so
+    /// after this call, without the lock: serving may end further futures, whose ends call `leave`.
     #[must_use]
     pub(crate) fn leave(&self, term: u64, put: impl FnOnce(Job)) -> bool {
         let mut permits = self.0.lock();

@@ -3,11 +3,11 @@
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
 //! it if no other thread has begun it. So a fork ends even if no ticket comes, or the queue is full
-//! or closed. The thread that runs a fork counts towards the queue's limit already, for its lease
-//! or for the task in which it waits.
+//! or closed. A thread that runs a fork already counts towards the queue's limit: it has a lease,
+//! or waits in a task of the queue.
 //!
-//! An owner waits at a *latch*, which counts one half or all jobs of a scope. A latch that is made
-//! within a fork points to that fork's latch, its *outer* latch. A fork *descends from* its own
+//! An owner waits at a *latch*, which counts one half or all jobs of a scope. If a latch is made
+//! within a fork, it points to that fork's latch, the *outer* latch. A fork *descends from* its own
 //! latch and from all latches outer to it. A thread that waits runs only forks that descend from
 //! its latch: other forks might want a lock that the thread holds.
 //!
@@ -16,7 +16,7 @@
 //!  ──────────────────                       ────────────────────────────────────────────────
 //!  1  push the fork                         a  take the oldest fork, or a descendant of its latch
 //!  2  fence (LOOK); show the queue          b  run it
-//!  3  run something else                    c  end its latch; ring the owner's bell, if it waits
+//!  3  run something else                    c  count it off; after the last, wake the owner
 //!  4  take the fork back, or wait at its
 //!     latch: run its descendants
 //! ```
@@ -112,9 +112,9 @@ impl Shard {
 
 /// The offered forks of one queue: those that no thread has begun.
 ///
-/// A thread that forks borrows a shard until its lease ends, so that threads that fork in one queue
-/// share no lock. When 15 shards are lent, further threads use the 16th, the common shard. If a
-/// lease leaves forks in its shard, the queue's other servers find the forks there.
+/// At its first fork, a thread borrows a shard until its lease ends. So threads that fork in one
+/// queue share no lock. When 15 shards are lent, further threads use the 16th, the common shard. If
+/// a lease leaves forks in its shard, the queue's other servers find the forks there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -187,8 +187,8 @@ impl Forks {
         })
     }
 
-    /// Takes a fork that descends from this latch. Looks under the lock of every shard. So a thread
-    /// that offers such a fork after this look sees the writes that the caller made before it.
+    /// Takes a fork that descends from this latch. Looks under the lock of every shard. So the
+    /// caller's earlier writes are visible to a thread that offers such a fork after this look.
     fn take_last_of(&self, latch: &Latch) -> Option<Job> {
         self.shards.iter().find_map(|it| it.take_of(latch, false))
     }
@@ -276,8 +276,8 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame this only calls `f`: only the owner ever waits at the latch, and
-    /// during this call it does not.
+    /// frame. In the owner's frame this only calls `f`. Only the owner ever waits at the latch, and
+    /// the owner does not wait during this call.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

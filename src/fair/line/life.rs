@@ -34,7 +34,7 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 ///
 /// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
 /// task from outside is accepted only while the queue is open. A server's lease begins only below
-/// the limit. The thread whose step makes the queue over learns it from that step.
+/// the limit. The thread whose step makes the queue over learns this from that step.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
@@ -103,9 +103,9 @@ impl Look {
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
-    /// Returns whether the queue is closed, not cancelled, and has no lease and no task, and its
-    /// end is not told yet. The thread whose step has made it so tells the end. No further task can
-    /// come: only a task can spawn one into a closed queue, and a task runs under a lease.
+    /// Returns whether the queue is closed, idle and not cancelled, and its end is not told yet.
+    /// The thread whose step has made it so tells the end. No further task can come: only the
+    /// queue's own tasks can spawn into a closed queue, and they run under leases.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
@@ -183,8 +183,8 @@ impl Life {
     }
 
     /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether the
-    /// lease has begun. A thread that takes a lease later sees the caller's writes before this
-    /// call.
+    /// lease has begun. A thread that takes a lease later sees the writes that the caller made
+    /// before this call.
     pub fn begin_sweep(&self) -> bool {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);

@@ -37,9 +37,9 @@ impl<T> Sweeps<T> {
         entry
     }
 
-    /// Begins a lease and takes out the jobs of ended tasks, up to the first job of an unfinished
-    /// task, which it keeps. Returns `None`, without a lease, if the queue has no job, may not be
-    /// swept (`Look::may_be_swept`), or keeps an unfinished task's job.
+    /// Begins a lease and takes out the jobs of ended tasks. Stops at the first job of an
+    /// unfinished task, and keeps that job. Returns `None`, without a lease, if the queue has no
+    /// job, may not be swept (`Look::may_be_swept`), or keeps an unfinished task's job.
     pub(crate) fn begin(
         &self,
         life: &Life,
@@ -51,9 +51,9 @@ impl<T> Sweeps<T> {
         if !kept.as_ref().map_or_else(has_jobs, has_ended) {
             return None;
         }
-        // Relaxed, both: the life word orders the stores. A thread that has a lease during or after
-        // the sweep took that lease after `begin_sweep`, and sees `has_kept`. Such a thread locks
-        // before it pops. So this thread alone pops until it releases the lock.
+        // Relaxed, both: the life word orders the stores. A sweep begins only without other leases.
+        // So a thread with a later lease took it after `begin_sweep`, sees `has_kept`, and locks
+        // before it pops. Until the lock is released, this thread alone pops.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 /// The number of buckets from one power of two (in nanoseconds) to the next. A reported time is at
-/// most the upper end of a bucket, so it is too long by at most one part in 32.
+/// most its bucket's upper end, so it exceeds the true time by at most one part in 32.
 const FINE: usize = 32;
 const BUCKETS: usize = FINE * 60;
 

@@ -2,8 +2,8 @@
 //! deque of one lease, from which the queue's other servers steal.
 //!
 //! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
-//! over. A lane makes a yield cheap. A yield changes no count of references, and does not push to
-//! the queue's injector, for whose words the servers would compete.
+//! over. A lane makes a yield cheap. The yield changes no reference count. Nor does it push to the
+//! queue's injector, for whose words the servers would compete.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};

@@ -29,8 +29,8 @@ pub struct Times {
 /// ```
 ///
 /// - A floor can be too low. A pick raises the floors on the path to its queue, but not above the
-///   highest node there that has siblings with members. Other floors that are too low stay so until
-///   a search reaches and raises them.
+///   highest node there with siblings that have members. The search compares no floor above it.
+///   Other floors that are too low stay so until a search reaches and raises them.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
 ///   the floors above that time. A thread that raises floors then looks at the times again, and
 ///   lowers the floors if it must. At least one of the two threads sees the other (`LEAST`).
@@ -158,8 +158,8 @@ impl Least {
         lower_all(&self.above(slot, times), time);
     }
 
-    /// Raises each floor that is less than `to`, so that no floor falls half a turn behind. The new
-    /// floor is `to`, or the least time under the floor if that time is less.
+    /// Raises each floor that is less than `to`, so that no floor falls half a turn (2⁶³) behind.
+    /// The new floor is `to`, or the least time under the floor if that time is less.
     pub fn bring_up<'a>(&self, to: u64, times: impl Fn(usize) -> Option<&'a Times>) {
         let raise = |floor: &AtomicU64| _ = raise_to(floor, floor.load(Relaxed), to);
         let groups = || (0..GROUPS).filter_map(|group| Some((group, times(group)?)));
@@ -271,7 +271,7 @@ fn lower_all(floors: &[&AtomicU64], to: u64) {
 }
 
 /// Returns whether one virtual time is less than the other. Times wrap, and are always less than
-/// half a turn apart.
+/// half a turn (2⁶³) apart.
 #[inline]
 pub(super) fn is_before(one: u64, other: u64) -> bool {
     (one.wrapping_sub(other) as i64) < 0

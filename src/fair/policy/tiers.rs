@@ -1,5 +1,5 @@
 //! A *tier* is a ready set and a policy for the queues of one priority. A pick tries the tiers from
-//! the highest down. Every 64th pick tries a tier below the highest ready one first.
+//! the highest down. Every 64th pick first tries a tier below the highest ready tier.
 
 use super::ready::{Ready, ReadySet};
 use super::{Pick, Policy, Reweighted, Service};
@@ -159,8 +159,8 @@ impl Tiers {
         self.tiers.iter().filter_map(Once::get)
     }
 
-    /// Returns whether some tier has a queue that may have a task, and has room for one more lease
-    /// in the reservations (`below/reserve.rs`).
+    /// Returns whether some tier has a queue in its ready set, and has room for one more lease in
+    /// the reservations (`below/reserve.rs`).
     pub(crate) fn has_some(&self) -> bool {
         self.iter().any(|it| !it.set.is_empty() && self.reserves.has_room(it.rank))
     }
@@ -199,8 +199,8 @@ impl Tiers {
     }
 
     /// Picks in the next ready tier after the one that had the last turn, but never in the highest
-    /// ready tier. The count of turns modulo the number of ready tiers would not do. It could pass
-    /// over a tier for ever, if the tiers around it are ready in turns.
+    /// ready tier. To pick by the count of turns, modulo the number of ready tiers, would not do.
+    /// If the tiers around a tier are ready in turns, such picks could pass over it for ever.
     fn pick_lower(&self, table: &Table) -> Option<(&Tier, Pick)> {
         let last = self.last_lower.load(Relaxed);
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);

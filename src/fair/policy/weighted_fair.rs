@@ -11,11 +11,11 @@
 //! bound of `fair/mod.rs` holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73
 //! minutes times the weight is charged as one of that length.
 //!
-//! The limit ahead also holds for the charges of several picks whose leases have not begun
-//! (`limited`). Otherwise such a queue would read as behind, and get all the service.
+//! `limited` keeps the limit ahead for picks whose leases have not begun, too. Otherwise a queue
+//! half a *turn* (2⁶³ units) ahead would read as behind, and get all the service.
 //!
-//! The limit behind `now` keeps a queue from falling half a *turn* (2⁶⁴ units) behind. Such a queue
-//! would read as ahead, and starve (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
+//! The limit behind `now` keeps a queue from falling half a turn behind. Such a queue would read as
+//! ahead, and starve (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -36,8 +36,8 @@ const MOST: u64 = 1 << 62;
 /// An *age* is 2^`AGE` units of virtual time. When an age begins, `bring_up` leaves no queue more
 /// than two ages behind `now`. Before the next age, `now` moves by less than one age. The step into
 /// the next age moves `now` by at most `MOST`, which is four ages. Short charges (`SHORT`) add less
-/// than a quarter of an age. So a queue is less than eight ages behind. Half a turn is eight ages,
-/// so no queue that is behind reads as ahead.
+/// than a quarter of an age. The sum, 2 + 1 + 4 + ¼, is below eight ages, which are half a turn. So
+/// no queue that is behind reads as ahead.
 const AGE: u32 = 60;
 /// The charge in advance is less than 2^`LONGEST` nanoseconds, or three days, because it has to fit
 /// into a pick's note. The note's lower half has 48 bits for the charge and 16 for the queue's
@@ -139,8 +139,8 @@ impl WeightedFair {
     }
 
     /// Raises the times that are more than one age behind `now`, and the floors that are more than
-    /// two ages behind. A new age has begun. Without this, the time of a queue that is never ready
-    /// would read as ahead after half a turn.
+    /// two ages behind. The caller has begun a new age. Without this, the time of a queue that is
+    /// never ready would read as ahead after half a turn.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -195,8 +195,8 @@ impl Policy for WeightedFair {
     }
 
     /// Scales the queue's lead over `now` by the old weight over the new one. The lead includes the
-    /// charges for leases under way. `served` takes back these charges at the new weight, which is
-    /// their scaled amount.
+    /// charges for leases under way. `served` takes back these charges at the new weight, so it
+    /// takes back their scaled amounts.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);

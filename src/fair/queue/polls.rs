@@ -55,7 +55,7 @@ impl Polls {
     }
 
     /// Returns whether the slot still has this queue. A caller without a handle does not keep the
-    /// queue from being over, and the slot may get another queue.
+    /// queue from being over, so the slot may have another queue.
     fn is_present(&self) -> bool {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }

@@ -40,10 +40,10 @@ pub struct QueueMetrics {
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Accepted tasks that have not ended, including those that run. A queue without a capacity,
-    /// the default, also counts up to 64 ended closures for each lease. It counts ended closures
-    /// whose jobs are queued, too, such as tasks cancelled during a pause. With a capacity of 1,024
-    /// or more, a queue counts up to 64 ended detached closures for each lease.
+    /// Accepted tasks that have not ended, including those that run. Without a capacity (the
+    /// default), this number still counts up to 64 ended closures for each lease. It then also
+    /// counts an ended closure whose job is queued, such as one cancelled during a pause. With a
+    /// capacity of 1,024 or more, it still counts up to 64 ended detached closures for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
@@ -55,8 +55,8 @@ pub struct QueueMetrics {
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
-    /// Jobs whose task a waiting thread had run, or something other than the queue had cancelled,
-    /// before a server reached the job.
+    /// Jobs that a server reached too late: a waiting thread had run the task, or something other
+    /// than the queue had cancelled the task.
     pub tombstones: u64,
     /// Tasks that a thread ran itself while it waited for them. Waits inside a task of the same
     /// queue do not count.

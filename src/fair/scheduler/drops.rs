@@ -77,8 +77,8 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
 
 /// Counts off a tombstone, a job whose task another thread has claimed. If that thread has left the
 /// ended task in the life word's count, takes the task off that count. Otherwise takes the job off
-/// `litter`, unless the task is a future of an earlier queue of the slot, woken late. This queue
-/// has not counted such a future.
+/// `litter`, if this queue has counted it there. A late job that polls a future of an earlier queue
+/// of the slot was not counted.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         end_task(line);

@@ -41,8 +41,8 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     if look.is_over_now() {
         scheduler.below.as_dropper(|| reclaim(scheduler, line));
     } else if look.owes_end() && hold(scheduler, line, id) {
-        // While this thread has its hold, no other thread can free the slot. But neither can the
-        // queue become idle, so a listener must not wait for that.
+        // While this thread has its hold, no other thread can free the slot. But the hold also
+        // keeps the queue from being idle, so a listener must not wait until it is.
         if line.life.tell() {
             scheduler.below.as_dropper(|| tell_end(scheduler, line));
         }
@@ -152,8 +152,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // A thread that pushes a task after the first round finds the queue out of the ready set, and
     // looks after the task itself. While the first round takes a queue out of the set, a leaving
-    // ticket may miss other queues of the same group. The second round drops the tasks of these
-    // other queues.
+    // ticket may miss other queues of the same group (`policy/ready.rs`). The second round drops
+    // the tasks of these other queues.
     for is_first in [true, false] {
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
@@ -172,10 +172,10 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Marks all queues as cancelled, and returns their tokens, which the caller cancels later. Before
-/// that, the caller drops the tasks, queue by queue. A destructor of such a task may wait for a
-/// task of any of the queues. The mark of that queue lets the destructor's thread drop the task.
-/// The tokens' listeners run user code, which may wait for the scheduler.
+/// Marks all queues as cancelled, and returns their tokens. The caller then drops the tasks, queue
+/// by queue. A destructor of such a task may wait for a task of another queue. The mark of that
+/// queue lets the destructor's thread drop the other task. The caller cancels the tokens last,
+/// because their listeners may wait for the scheduler.
 pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();

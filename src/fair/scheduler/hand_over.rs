@@ -129,8 +129,8 @@ fn come(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor panics, tries a second time, because it could
 /// be long until another thread looks for work. If the executor refuses the ticket, the caller must
-/// look for work itself. Another thread may have queued a task and relied on the refused ticket,
-/// which was counted until the refusal.
+/// look for work itself. Another thread may have queued a task and relied on the ticket, which
+/// was counted until the refusal.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;

@@ -6,8 +6,8 @@ use crate::fair::LOOK;
 use crate::fair::line::Line;
 use crate::sync::Arc;
 
-/// Calls `push`, which puts work into a queue, and then fences (`LOOK`). A server that stops sees
-/// the work when the server looks again, or the caller sees that the server has stopped.
+/// Calls `push`, which puts work into a queue, and then fences (`LOOK`). A server that stops and
+/// then looks again sees the work, or the caller sees that the server has stopped.
 #[inline(always)]
 pub(crate) fn put(push: impl FnOnce()) {
     push();

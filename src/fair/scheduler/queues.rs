@@ -80,7 +80,7 @@ impl Queues {
     }
 
     /// Tells the policy about service that a thread has given outside of a ticket's lease. A thread
-    /// in a lease that is about to sleep also calls this, for the lease's service so far.
+    /// that is about to sleep in its lease also calls this, for the lease's service so far.
     pub(crate) fn charge(&self, line: &Line, pick: Pick, service: Service) {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
@@ -101,8 +101,8 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // Another thread may have set a third weight meanwhile. Then the two calls together report
-        // the change from that weight to `to`.
+        // Another thread may have set a third weight meanwhile. Then the two calls of `tell`
+        // together report the change from that weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

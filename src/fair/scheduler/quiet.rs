@@ -12,8 +12,8 @@ use crate::sync::Arc;
 use crate::sync::clock::Instant;
 use crate::sync::spin::give_way;
 
-/// Returns whether no task of the queue is pending. First takes the jobs of ended tasks out of a
-/// paused queue.
+/// Returns whether no task of the queue is pending. If the queue is paused, first takes out the
+/// jobs of ended tasks.
 pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
     loop {
         let look = line.life.look();
@@ -46,7 +46,7 @@ pub(crate) fn sweep_is_due(line: &Line) {
 }
 
 /// Blocks until no task of a queue is pending and the handles of the last tasks report their ends.
-/// Returns `false` if the queue was idle at first, otherwise `true`, or an error at the deadline.
+/// Returns `false` if the queue was idle at first, and `true` otherwise. Fails at the deadline.
 pub(crate) fn wait_until_quiet(
     scheduler: &Arc<Scheduler>,
     line: &Line,

@@ -75,8 +75,8 @@ impl<'a> Lane<'a> {
         Some(task)
     }
 
-    /// Takes a fork or the oldest job of the injector, or else a future from one of the queue's
-    /// lanes, this one first.
+    /// Takes a fork, or else the oldest job of the injector, or else a future from a lane. Tries
+    /// this lane before the queue's other lanes.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<QueuedJob> {
         let line = self.line;

@@ -16,9 +16,9 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited, is_telling};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The most tombstones that take up no room in a queue with a capacity. While there are this many,
-/// each further tombstone takes up its task's room until a thread takes the job. So the number of
-/// queued jobs is bounded.
+/// The most *tombstones* (queued jobs of ended tasks) that take up no room in a queue with a
+/// capacity. While there are this many, each further one takes up its task's room until a thread
+/// takes the job. So the number of queued jobs is bounded.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);
@@ -103,7 +103,7 @@ impl Gate for Pass {
         let drops = is_cancelling(scheduler)
             || has_ended() && scheduler.below.is_dropper()
             || scheduler.below.is_canceller() && !has_begun();
-        // If this thread is telling a token's listeners, it may have yet to cancel this queue.
+        // If this thread is telling a token's listeners, it may not have cancelled this queue yet.
         let by_token = || line.cause_by_token().or_else(|| scheduler.below.cause_by_token());
         let by_token = if drops || !is_telling() { None } else { by_token() };
         let is_so = drops || by_token.is_some();

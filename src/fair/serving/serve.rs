@@ -69,7 +69,7 @@ fn call_for_help(scheduler: &Arc<Scheduler>, lease: &Lease<'_>) {
 }
 
 /// Picks the next queue, begins a lease on it, and takes the lease's first job. Returns `None` if
-/// there is no ready queue whose tasks the reservations (`below/reserve.rs`) allow to run now.
+/// no queue is ready, or the reservations (`below/reserve.rs`) have no room for one.
 #[inline]
 fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
     let queues = &scheduler.queues;

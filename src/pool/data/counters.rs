@@ -72,8 +72,8 @@ pub struct WorkerMetrics {
     /// How many jobs are in the worker's deque, together with the futures that have woken
     /// themselves and are queued on this worker.
     pub local_queue_depth: usize,
-    /// How many jobs the worker has run. A task that a thread ran while it waited for the task does
-    /// not count.
+    /// How many jobs the worker has run. A task does not count if it ran on a thread that waited
+    /// for it.
     pub tasks_run: u64,
     /// How often the worker went to sleep.
     pub park_count: u64,

@@ -3,8 +3,8 @@
 //! | word | meaning |
 //! |---|---|
 //! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits |
-//! | server | the worker that runs it. Meanwhile its deque gets only items that the service spawns |
-//! | helper | a worker that waits. It may take these items while the service is open |
+//! | server | the worker that runs it. Meanwhile it pushes only items that the service spawns |
+//! | helper | a worker that waits, and may take items that an open service has spawned |
 //! | stranger | a job that need not have run for the awaited half or scope to end |
 //!
 //! ```text
@@ -23,15 +23,15 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! Of these items, a helper takes no stranger. A job of a scope that encloses the service is one,
-//! unless the helper waits for that very scope. The job's first word has the number of services
-//! around its scope. From this number the helper sees whether the scope encloses the service
-//! (`Job::are_within`).
+//! Of the items that a service has spawned, a helper takes no stranger. A job of a scope that
+//! encloses the service is a stranger, unless the helper waits for that very scope. The job's first
+//! word has the number of services around its scope. From this number the helper sees whether the
+//! scope encloses the service (`Job::are_within`).
 //!
 //! A helper also helps the thieves of its thief, and their thieves. This is leapfrogging (Wagner
-//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. One is the wait that it *ends*.
-//! Its half or scope was made in an outer service, and the other id, `within`, is the wait that the
-//! outer service ends. A helper that waits for half h follows these ids, even before a thief waits:
+//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. `wait` is the wait that it
+//! *ends*. If its half or scope was made in an outer service, `within` is the wait that the outer
+//! one ends. A helper that waits for half h follows these ids, even if no thief waits yet:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within

@@ -127,10 +127,10 @@ impl Idle {
         }
     }
 
-    /// Sleeps in `park` until the worker is notified, or for at most `timeout`. If `is_needed`
-    /// returns `true`, does not sleep. The worker is not active meanwhile (I4), and is active
-    /// afterwards, even if this panics. A worker that sleeps with a timeout counts in `may_go`, any
-    /// other in `stay`. The returned `bool` says whether the worker was notified or is needed.
+    /// Sleeps in `park` until the worker is notified, or for at most `timeout`. Does not sleep if
+    /// `is_needed` returns `true`. The worker is not active during this call (I4). It is active
+    /// afterwards, even if the park panics. A worker that sleeps with a timeout counts in `may_go`,
+    /// any other in `stay`. The returned `bool` says whether the worker was notified or is needed.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -278,8 +278,8 @@ impl Dozers {
         self.word.load(Relaxed) != 0
     }
 
-    /// Makes all threads execute a barrier, and returns `true`, if notifiers do not fence on this
-    /// system. Afterwards each notifier sees the caller's earlier writes, or the caller sees the
+    /// If notifiers do not fence on this system, makes all threads execute a barrier, and returns
+    /// `true`. Afterwards each notifier sees the caller's earlier writes, or the caller sees the
     /// notifier's change. If notifiers fence, the caller's own next fence has that effect.
     pub(crate) fn bar(&self) -> bool {
         let is_asymmetric = self.barrier.is_asymmetric();

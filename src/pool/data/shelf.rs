@@ -1,18 +1,18 @@
 //! The shelf: jobs that a waiting worker lays aside, so that other workers find them.
 //!
-//! The owner of a scope looks only at the oldest job of another worker's deque. So while that other
-//! worker waits, older jobs in its deque can hide jobs of the scope. Therefore a worker calls
-//! `expose` (`worker/waits.rs`) before it gives its place away in a wait. `expose` finds the newest
-//! job there that is of another worker's scope, and lays aside that job and all older ones. A job
-//! that `help` runs in a wait may leave jobs in the deque. `help` runs those of the same scope
-//! until the wait is over, and lays aside the rest. Jobs of scopes go to the shelf, others to the
-//! injector, or to the shelf if that is closed. A job that an outside thread spawns into a worker's
-//! scope goes to the shelf at once. But if the pool is closing, that thread runs the job itself.
-//!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
-//! another worker's deque. A worker that puts a job on the shelf rings the bell of the scope's
-//! owner. The shelf is never closed: a worker that puts a job there looks again before it leaves
-//! the pool.
+//! another worker's deque. While that worker waits, older jobs in its deque can hide jobs of the
+//! scope. So a waiting worker lays jobs aside (`worker/waits.rs`):
+//!
+//! - Before the worker gives its place away, `expose` lays aside the deque's newest job of another
+//!   worker's scope, and all older jobs.
+//! - `help` runs a job, and then jobs of the same scope that this job has left in the deque, until
+//!   the wait is over. `help` lays aside all other jobs that this job has left.
+//!
+//! Jobs of scopes go to the shelf; others go to the injector, or to the shelf if the injector is
+//! closed. An outside thread that spawns a job into a worker's scope puts the job on the shelf. In
+//! a closing pool, that thread runs the job itself. A worker that puts a job on the shelf rings the
+//! bell of the scope's owner. The shelf is never closed: that worker looks again before it leaves.
 
 use crate::pool::frames::frame::bell_of;
 use crate::sync::lock::Mutex;

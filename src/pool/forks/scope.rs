@@ -324,8 +324,8 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the jobs of the scope that are in this deque or on the shelf. Of the other jobs that it
-    /// meets, runs those that an enclosing scope of this worker permits, and lays the rest aside.
+    /// Runs the scope's jobs in this deque and on the shelf. Also runs jobs of this worker's outer
+    /// scopes with `run_in_inner_waits`. Lays aside the other jobs that it meets in the deque.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {

@@ -249,7 +249,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     }
 
     /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait.
-    /// A closure that never runs might not be dropped yet. The scope drops it before it ends.
+    /// A closure that never runs might not be dropped yet, but is dropped before the scope ends.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
-//! `Closure`, which has three words: the first refers to a table of operations, the others hold up
-//! to two words of captures. Larger captures lie in a room on a stack, or else in a box.
+//! A `Closure` has three words. The first refers to a table of operations. The other two hold up to
+//! two words of captures. Larger captures lie in a room on a stack, or else in a box.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::boxed::Box;

@@ -1,8 +1,8 @@
 //! How many jobs of a scope have not ended. The scope's owner counts without a locked instruction.
 //!
-//! In the word `own`, the owner's thread counts the jobs that it spawns and the jobs that it runs.
-//! When the owner asks whether all jobs have ended, it adds `own` to the word `common`. Until then
-//! `common` can be below zero.
+//! In the word `own`, the owner's thread counts up for each job that it spawns, and down for each
+//! that it has run. Other threads count in the word `common`. When the owner asks whether all jobs
+//! have ended, it moves the count in `own` to `common`. Until then `common` can be below zero.
 
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};

@@ -312,8 +312,8 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // A raid leaves `CALLED`, so that the owner's next `let_go` returns `false`, and
-                // `settle` looks at the half's mark. An offer leaves no half to check.
+                // A raid ends with `CALLED` set. Then the owner's next `let_go` returns `false`,
+                // and `settle` looks at the half's mark. An offer leaves no half to check.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }

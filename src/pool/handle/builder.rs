@@ -217,15 +217,14 @@ impl Builder {
     /// Sets the function that makes the [`Park`] in which a worker sleeps, for example a driver of
     /// input and output. `make` is called on the worker's thread, with the worker's index.
     ///
-    /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. If `make`
-    /// panics, the pool reports the panic as that of a detached job, and the worker sleeps in the
-    /// default park. If the park itself panics, the pool reports that panic in the same way, and
-    /// the worker goes on with the park. If a waker of the park panics, the pool reports that panic
-    /// on the thread that wakes the worker, and that thread goes on. If the waker has not unparked
-    /// the worker by then, another worker gets the job. The worker itself can then sleep for ever,
-    /// and so can a thread that waits for the pool's end. A park may run jobs by
-    /// [`yield_now`](crate::pool::yield_now). If it runs a job in another way,
-    /// [`wait_idle`](ThreadPool::wait_idle) does not wait for it.
+    /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. The pool
+    /// reports a panic of `make`, of the park or of its waker as that of a detached job. If `make`
+    /// panics, the worker sleeps in the default park. If the park panics, the worker goes on with
+    /// the park. If the waker panics, the thread that wakes the worker reports the panic, and goes
+    /// on. If the waker has not unparked the worker by then, another worker gets the job. The
+    /// worker itself can then sleep for ever, and so can a thread that waits for the pool's end. A
+    /// park may run jobs by [`yield_now`](crate::pool::yield_now).
+    /// [`wait_idle`](ThreadPool::wait_idle) does not wait for jobs that a park runs in another way.
     ///
     /// # Examples
     ///

@@ -98,8 +98,8 @@ impl Polling for Entrance {
         // Makes the job again, so that its words are in registers. Otherwise `accept` would load in
         // pairs the words that were just stored one by one, and wait for the stores.
         let submitted = match job.into_task() {
-            // `accept` would make this job the newest of the deque, so it would run before all jobs
-            // that wait there.
+            // The future was woken in its poll, so its job goes behind the waiting jobs. `accept`
+            // would make it the deque's newest job, which runs first.
             Ok(task) if is_last => Pool::accept_yielded(&self.0, task),
             Ok(task) => Pool::accept(&self.0, Job::of_task(task)),
             Err(job) => Pool::accept(&self.0, job),

@@ -59,8 +59,8 @@ pub(crate) struct LockedShared {
     pub(crate) id: ExecutorId,
     state: Mutex<LockedState>,
     pub(crate) living: Living,
-    /// The token of the pool's end. The thread that cancels the pool cancels it, or else the thread
-    /// that has run the last job of the closed pool.
+    /// The token of the pool's end. A thread that cancels the pool cancels this token. Otherwise
+    /// `end_one` does, when the closed pool has no job left.
     end: End,
     /// Notified when there is a job to take, or when no further job will come.
     work: Condvar,

@@ -41,8 +41,8 @@ pub struct PoolMetrics {
 }
 
 impl PoolMetrics {
-    /// Returns the number of jobs that the pool has run. A task that a thread ran while it waited
-    /// for the task does not count.
+    /// Returns the number of jobs that the pool has run. A task does not count if it ran on a
+    /// thread that waited for it.
     ///
     /// # Examples
     ///

@@ -343,8 +343,8 @@ impl Pool {
     #[inline(always)]
     fn door(this: &Arc<Pool>) -> Result<Option<&Local>, Reason> {
         let shared = &**this;
-        // Relaxed, here and in `accept`: an old value does no harm. A closed injector refuses jobs,
-        // and a worker runs the jobs that it accepts before it leaves (I2).
+        // Relaxed, here and in `accept`: an old value does no harm. A closed injector refuses jobs.
+        // Before a worker leaves, it runs its jobs or hands them over (I2).
         let attention = shared.attention.load(Relaxed);
         match Local::of(shared) {
             Some(_) if attention & CLOSED != 0 => Err(Reason::Closed),

@@ -1,6 +1,6 @@
 //! How pools end. A thread that shuts a `ThreadPool` down closes it, and waits until the count
-//! `present` is zero. With `Cancel` it first drops the queued jobs, ends the futures and reports the
-//! end. Otherwise the last thread to go does so, and is counted until then.
+//! `present` is zero. With `Cancel`, that thread first drops the queued jobs, ends the futures and
+//! reports the end. With `Drain`, the last thread to go does so while `present` still counts it.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -237,8 +237,8 @@ impl Pool {
             this.attention.fetch_or(CLOSED | discard, CALLED.release());
             this.idle.notify_all();
             this.recall(); // the threads that have the waiting workers' places leave
-            // A worker that has begun to block since `is_closing` was set saw only the jobs that
-            // were queued by then. Now the injector takes no more.
+            // If a worker has begun to block since `is_closing` was set, it started no thread for
+            // jobs queued later. Now the injector takes no more, so this call sees them all.
             Pool::start_if_closing(this);
             if how == Shutdown::Cancel {
                 Pool::discard(this);

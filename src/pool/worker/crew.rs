@@ -20,8 +20,8 @@ use std::io;
 // its value is only a hint.
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
-    /// afterwards, because the system gives none, or another thread is closing the pool. Even if
-    /// the injector is still open, no thread would then run its jobs.
+    /// afterwards, because the system gives none, or another thread is closing the pool. The caller
+    /// then refuses its job. Even if the injector still took the job, no thread would run it.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -279,10 +279,10 @@ impl Pool {
     }
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. The worker no longer counts as running, and another worker is notified. Returns
-    /// `false` if the worker keeps its seat, and so is no longer discharged. A worker keeps its
-    /// seat if jobs are pinned to it. A discharged worker of a closing pool keeps its seat too,
-    /// since the other workers might have left.
+    /// jobs to it. The worker no longer counts as running, and this call notifies another worker. A
+    /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
+    /// its seat too, since the other workers might have left. In both cases the worker is no longer
+    /// discharged, and this call returns `false`.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
@@ -303,9 +303,9 @@ impl Pool {
             crew.alive -= usize::from(!is_discharged);
             crew.leaving += usize::from(!is_discharged);
         }
-        // Another worker might have begun to block since this worker last looked for a job, and
-        // rely on this worker. So if the pool is closing, another thread is started for the
-        // remaining jobs.
+        // Since this worker last looked for a job, another worker might have begun to block, and
+        // might rely on this one. So in a closing pool, another thread is started for the remaining
+        // jobs.
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);

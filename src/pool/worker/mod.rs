@@ -154,8 +154,8 @@ impl Local {
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
-            // `search` steals before it looks into the injector. So a worker without jobs of its
-            // own looks around here, too, unless it is the surplus worker.
+            // `search` steals first, and so could starve the injector. So a worker without jobs of
+            // its own looks around here, too, unless it is the surplus worker.
             let may_look = || self.looks_around() && !self.shared.run_enough(1);
             if attention & SPARE == 0 || self.has_own() || may_look() {
                 if let Some(job) = self.find() {
@@ -229,8 +229,8 @@ impl Local {
         let attention = shared.attention.load(CALLED.acquire());
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
         // other workers might have left already (I2), so the spare worker looks for jobs itself.
-        // Its own deque has jobs if the hook has spawned some, and a worker sleeps only with empty
-        // deques (I4).
+        // The hook might have spawned jobs into this worker's deque, and a worker sleeps only with
+        // empty deques (I4).
         let may_run = !is_spare || attention & CLOSED != 0;
         if may_run && shared.is_there_work() || self.is_called() || self.has_own() {
             search = resting.cancel();

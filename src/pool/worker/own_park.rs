@@ -79,12 +79,12 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Notifies another worker in place of the one whose waker has panicked. That one is off the list
-/// of sleepers, and perhaps sleeps on.
+/// Notifies another worker in place of the worker whose waker has panicked. That worker is off the
+/// list of sleepers, and perhaps sleeps on.
 ///
-/// If the waker of the other worker panics too, the loop notifies a further one. This is no
-/// recursion, because a worker that has awoken can be back on the list soon. The loop makes at most
-/// as many rounds as there are workers: then each is awake, has been, or is off the list.
+/// If the other worker's waker panics too, the loop notifies a further one. A recursion might not
+/// end, because a worker that has woken can soon be on the list again. The loop makes at most as
+/// many rounds as there are workers: then each is awake, has been, or is off the list.
 #[cold]
 fn pass_on(pool: &Pool) {
     let this = ptr::from_ref(pool);

@@ -109,12 +109,12 @@ impl Local {
     }
 
     /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
-    /// deque, until the wait is over. Lays aside the other jobs that this job has left. Its
-    /// service has ended, so the threads that wait for them might not look into this deque.
+    /// deque, until the wait is over. Lays aside the other jobs that this job has left. Its service
+    /// has ended, so the threads that wait for those jobs might not look into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
-        // Catches a panic: perhaps no thread waits for a pinned job, so the panic goes to the panic
-        // handler.
+        // Catches a panic, because the job can be a pinned one, for which perhaps no thread waits.
+        // The panic goes to the panic handler.
         self.run_caught(job);
         while let Some(job) = self.pop_above(before) {
             if job.scope().is_some() && job.scope() == scope && !is_over() {
@@ -163,8 +163,8 @@ impl Local {
     ///
     /// If there are jobs, but none that may run within the wait, the worker gives its place to
     /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
-    /// no jobs. Then the worker also wakes for an urgent job, for a job on the shelf, and when its
-    /// place is needed again. If no thread takes the place, it sleeps for at most `PAUSE`.
+    /// no jobs. In this sleep, the worker also wakes for an urgent job, a job on the shelf, or a
+    /// `recall`. If no thread takes the place, the worker sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -180,8 +180,8 @@ impl Local {
             Waited::Helps(job) => return self.help(job, || is_over(true)),
             Waited::Aside => {}
         }
-        // The owner of another scope looks only at the oldest job of this deque. The scope's other
-        // jobs here would stay hidden from it while this worker sleeps.
+        // The owner of another scope looks only at the oldest job of this deque. While this worker
+        // sleeps, the scope's other jobs here would stay hidden from that owner.
         self.expose();
         if current::is_aside() || !self.has_place.get() {
             // Within another `aside`, or without a place, the `aside` below notifies no worker. But
@@ -233,8 +233,8 @@ impl Local {
     /// Lays aside the newest job in this deque that belongs to another worker's scope, and all
     /// older jobs.
     ///
-    /// Looks only at the jobs below the oldest half of a `join`. If a job above that half was
-    /// spawned by a job that `help` runs, `help` lays it aside later.
+    /// Leaves the jobs above the oldest half of a `join` in the deque. If these were spawned by a
+    /// job that `help` runs, `help` lays them aside later.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -253,8 +253,8 @@ impl Local {
     }
 }
 
-/// The park of one sleep in a wait. Borrows `Local::bell` only while it parks. A notification can
-/// call the user's panic handler, which can wait, too, and then needs the bell.
+/// The park of one sleep in a wait. Borrows `Local::bell` only while it parks. In between, a
+/// notification can call the user's panic handler, which can also wait, and then needs the bell.
 struct WaitBell<'a> {
     local: &'a Local,
     /// The worker's count `sleeps` when this sleep last began.

@@ -3,9 +3,9 @@
 //!
 //! Setting one to `false` makes the generator find it again.
 
-/// A thread that waits for a task of another scheduler may sleep, although no other thread can
-/// start: then it sleeps for ever. It helps only if that scheduler is over its executor, or over a
-/// queue whose task the thread runs.
+/// A thread that waits for a task of another scheduler runs that task only in two cases. The
+/// scheduler is over the thread's executor, or over a queue whose task the thread runs. Otherwise
+/// the thread sleeps, and if no other thread can start, it sleeps for ever.
 pub(super) const SIBLINGS_DO_NOT_HELP: bool = true;
 
 /// A pool that drains takes no further ticket of a scheduler. So it never ends if a task of a queue

@@ -14,9 +14,9 @@
 //! - A task runs on a thread of its executor, and `wait_idle` fails on no other.
 //!
 //! So that each wait must end, tasks wait in one direction only. A queue is *calm* if it is never
-//! paused, and is not below a queue that is not calm. Tasks wait for tasks of calm queues only. For
-//! a limited calm queue, tasks of limited calm queues before it may wait, and those behind it may
-//! not.
+//! paused, and is not below a queue that is not calm. Tasks wait for tasks of calm queues only. A
+//! task that keeps a place in a limited calm queue waits only for tasks of that queue, and of
+//! limited queues behind it.
 //!
 //! A program that does not end fails after `PATIENCE`; its threads are left behind.
 

@@ -249,8 +249,8 @@ fn join_from(world: &mut World, on: Which, which: Which) {
     let Some(which) = world.pick_task(which) else { return };
     let is_roomy = world.tenants[on].capacity.is_none();
     let tenant = world.pending[which].tenant;
-    // If the task of `on` is inside the joined task's queue, it runs that task as a part of itself,
-    // before older lines.
+    // If the task of `on` is inside the joined task's queue, it runs that task as a part of itself.
+    // So older tasks of that queue come later.
     let is_inside = on != tenant && world.tenants[on].chain.contains(&tenant);
     if is_inside && world.tenants[tenant].is_ordered() {
         return;
