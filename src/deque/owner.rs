@@ -319,8 +319,8 @@ impl<T> Worker<T> {
     }
 
     /// Changes the shared `top` from `top` to `next`. If another thread has changed the shared
-    /// `top`, returns its present value. In both cases the owner remembers the value that is then
-    /// in `top`.
+    /// `top`, returns its present value as an error. In both cases remembers the present value,
+    /// without the mark of an announced batch (`see`).
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());

@@ -66,8 +66,8 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns the job in [`Rejected`], unrun, if the executor is closed ([`Reason::Closed`]) or
-    /// has no room for it now ([`Reason::Full`]).
+    /// Returns the job in [`Rejected`], unrun, if the executor is closed ([`Reason::Closed`]), has
+    /// no room now ([`Reason::Full`]), or would wait for itself ([`Reason::WouldDeadlock`]).
     ///
     /// # Examples
     ///

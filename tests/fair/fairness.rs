@@ -149,7 +149,7 @@ pub(crate) fn keeping(kept: usize, builder: Builder) -> FairScheduler {
 }
 
 /// The time that tasks of two queues have run, divided by weight, and the lag between the queues.
-/// Tasks that are still running count up to now.
+/// The time of a task that still runs counts up to `until`, the last call of `change`.
 #[derive(Default)]
 pub(crate) struct Service {
     until: Duration,

@@ -84,8 +84,8 @@ impl Executor for Narrow {
     }
 }
 
-/// The pool has no job, and the executor admits one ticket. So only the waiting thread can serve
-/// the queue.
+/// The pool has no job, and the executor admits one ticket, which the waiting thread has. That
+/// thread must give the ticket away, or no thread serves the queue.
 #[test]
 fn a_queue_goes_on_while_its_only_server_waits() {
     let pool = ThreadPool::new(3).unwrap();

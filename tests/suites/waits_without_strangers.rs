@@ -1,5 +1,5 @@
-//! Tests each way of waiting. While threads wait, other threads have their places, and no stranger
-//! runs on a thread that waits.
+//! Tests each way of waiting. While threads wait, other threads run jobs in their stead. A thread
+//! that waits runs no *stranger*: a job for which it does not wait.
 
 #![allow(dead_code)] // each test binary has its executors
 

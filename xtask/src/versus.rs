@@ -64,8 +64,8 @@ fn on_filch_and_rayon(name: &str) -> Result<[PathBuf; 2]> {
 }
 
 /// Compares the times of two tenants that query the same texts: on rayon's threads, and on filch's
-/// without queues and with queues. The first program writes its row to a file, for the chart of the
-/// second.
+/// without queues and with queues. The program on rayon's threads runs first. It writes its row to
+/// a file, for the chart of the other program.
 fn query() -> Result {
     let [on_filch, on_rayon] = on_filch_and_rayon("query")?;
     let tsv = folders::reports()?.join("query.tsv");

@@ -190,8 +190,8 @@ impl Line {
             && (self.has_jobs() || self.has_fork() || self.sweeps.have_kept())
     }
 
-    /// Returns whether the queue has no pending task and no lease, and does not owe its end
-    /// (`Look::owes_end`).
+    /// Returns whether the queue has no pending task and no lease, and no thread still has to tell
+    /// its end (`Look::owes_end`).
     pub(crate) fn is_idle(&self) -> bool {
         let look = self.life.look();
         look.is_idle() && !look.owes_end()

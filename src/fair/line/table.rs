@@ -41,8 +41,8 @@ impl Table {
     }
 }
 
-/// The free slots, under the lock `Queues::registry`. A thread takes that lock to make a queue, or
-/// to free the slot of a queue that is over. The lock is not needed to pick a queue or run a task.
+/// The free slots, under the lock `Queues::registry`. Threads take that lock to make a queue, to
+/// free or clear a slot, or to shut down. They need it neither to pick a queue nor to run a task.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
     /// The slots that have had a queue before and have no queue now.

@@ -162,8 +162,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 }
                 discard(&below.panics, line, below.cause());
                 if below.is_ended() {
-                    // Relaxed, `is_ended`: if this load misses the end in the first round, the
-                    // second round ends the futures.
+                    // Relaxed, `is_ended`: another thread that notes the end runs its own rounds.
+                    // If this thread does so in the first round, the second ends the futures.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);

@@ -252,7 +252,7 @@ const BARRED: usize = 1;
 ///  ─────                                       ────────
 ///  1  word += ONE                              a  change something
 ///  2  ── DOZED heavy fence ──                  b  ── DOZED light fence ──
-///     if `BARRED`: ── LOOK_AGAIN fence ──
+///     or, if `BARRED` or without `membarrier`: ── LOOK_AGAIN fence ──
 ///  3  look at everything                       c  read the word; zero: done
 ///  4  nothing: sleep                              otherwise: notify by `searchers`
 ///

@@ -67,9 +67,9 @@ impl Failures {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// Reports how a scope has ended. Resumes the panic of the scope's closure, or else the first
-    /// panic of a job. Without a panic, returns an error if a job has not run, and otherwise the
-    /// closure's result.
+    /// Reports how a scope has ended. Resumes the panic of the scope's closure, or else of a job.
+    /// Without a panic, returns an error if a job has not run, and otherwise the closure's result.
+    /// Panics and errors that handles have returned do not count.
     #[inline(always)]
     pub(crate) fn report<R>(&self, result: Result<R, thread::Payload>) -> Result<R, JoinError> {
         match (result, self.take_first()) {

@@ -44,8 +44,8 @@ use core::task::Waker;
 const RAIDING: usize = 1;
 /// Set when another thread asks the owner to offer the halves that it holds. A hint.
 const CALLED: usize = 1 << 1;
-/// Set from the beginning if no system call lets a raider fence for the owner, too. The owner then
-/// fences each time that it lets go of a half.
+/// Set from the beginning if the system has no call by which a raider can fence for the owner. Then
+/// the owner itself fences each time that it lets go of a half.
 const FENCED: usize = 1 << 2;
 
 /// The mark of a half that was offered. The half lies in the owner's deque, or a thief has taken it

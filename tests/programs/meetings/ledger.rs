@@ -122,8 +122,8 @@ impl Account {
         Running { account: Arc::clone(self), is_inside }
     }
 
-    /// Compares the number of tasks that the queue reports as accepted with the number of given
-    /// ones.
+    /// Checks how many tasks the queue reports as accepted: at most as many as it was given, and
+    /// not fewer than it reported before.
     pub(super) fn check(&self, fair: &FairScheduler, ledger: &Ledger) {
         let before = self.submitted.load(SeqCst);
         let queues = fair.report().queues;
