@@ -2,6 +2,7 @@
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied};
+use crate::destructors::{WAITS, Wait};
 use filch::Job;
 use filch::ThreadPool;
 use filch::executor::{Executor, Shutdown};
@@ -79,33 +80,17 @@ fn a_task_that_is_waited_for_is_cancelled_with_the_executor() {
     }
 }
 
-/// Each spawns a task into a queue, and returns a closure that waits for the task and returns
-/// whether the task was dropped.
-const WAITS: [fn(&Queue) -> Wait; 4] = [
-    |queue| {
-        let task = queue.spawn(|| ());
-        Box::new(|| task.join().is_err())
-    },
-    |queue| {
-        let task = queue.spawn_future(pending::<()>());
-        Box::new(|| task.join().is_err())
-    },
-    |queue| {
-        let group = TaskGroup::new();
-        queue.task().group(&group).spawn_detached(|| ()).unwrap();
-        Box::new(move || group.wait().is_err())
-    },
-    |queue| {
-        let (ends, has_ended) = mpsc::channel::<()>();
-        drop(queue.spawn(move || ends.send(())));
-        Box::new(move || {
-            let ended = pool::blocking(|| has_ended.recv_timeout(MINUTE));
-            ended == Err(RecvTimeoutError::Disconnected)
-        })
-    },
-];
-
-type Wait = Box<dyn FnOnce() -> bool + Send>;
+/// Spawns a task as [`WAITS`] do. The returned closure first waits in [`pool::blocking`] for the
+/// drop of what the task holds.
+fn waits_in_blocking(queue: &Queue) -> Wait {
+    let (ends, has_ended) = mpsc::channel::<()>();
+    let task = queue.spawn(move || ends.send(()));
+    Box::new(move || {
+        let ended = pool::blocking(|| has_ended.recv_timeout(MINUTE));
+        assert_eq!(ended, Err(RecvTimeoutError::Disconnected));
+        task.join().err()
+    })
+}
 
 /// Spawns a task into a paused queue, and returns when the executor, which runs its jobs in order,
 /// has run the ticket.
@@ -125,7 +110,7 @@ fn spawn_without_ticket(
 /// ticket serves the paused queue, so the executor has no job that it could drop.
 #[test]
 fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_waits_for_it() {
-    for waits in WAITS {
+    for waits in WAITS.into_iter().chain([waits_in_blocking as fn(&Queue) -> Wait]) {
         for is_task in [false, true] {
             for (executor, shut) in executors() {
                 let fair = FairScheduler::over(Arc::clone(&executor));
@@ -135,7 +120,7 @@ fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_
                 let wait = spawn_without_ticket(&paused, waits, &executor);
                 let job = move || {
                     begun.send(()).unwrap();
-                    tell.send(wait()).unwrap();
+                    tell.send(wait().is_some()).unwrap();
                 };
                 match is_task {
                     true => other.spawn_detached(job).unwrap(),
@@ -153,13 +138,13 @@ fn a_task_of_a_paused_queue_is_dropped_with_its_cancelled_executor_though_a_job_
 /// executor's end.
 #[test]
 fn a_destructor_of_a_cancelled_job_waits_for_a_task_of_a_paused_queue() {
-    for waits in &WAITS[..3] {
+    for waits in WAITS {
         for (executor, shut) in executors() {
             let fair = FairScheduler::over(Arc::clone(&executor));
             let paused = fair.queue("paused").paused().build().unwrap();
-            let mut wait = Some(spawn_without_ticket(&paused, *waits, &executor));
+            let mut wait = Some(spawn_without_ticket(&paused, waits, &executor));
             let ((tell, told), release) = (mpsc::channel(), occupied(&executor));
-            let last = OnDrop(move || tell.send(wait.take().unwrap()()).unwrap());
+            let last = OnDrop(move || tell.send(wait.take().unwrap()().is_some()).unwrap());
             executor.execute(Job::new(move || drop(last))).unwrap();
             let shuts = thread::spawn(move || shut(Shutdown::Cancel));
             assert!(told.recv_timeout(MINUTE).unwrap(), "it ran");
@@ -199,14 +184,14 @@ fn a_destructor_of_a_cancelled_job_joins_a_future_that_is_polled() {
 /// The pool's last thread tells one scheduler after the other that the pool has ended.
 #[test]
 fn a_destructor_joins_a_task_of_another_scheduler_over_a_drained_pool() {
-    for waits in &WAITS[..3] {
+    for waits in WAITS {
         for (executor, shut) in executors() {
             let fairs = [0, 1].map(|_| FairScheduler::over(Arc::clone(&executor)));
             let queues = fairs.each_ref().map(|it| it.queue("q").paused().build().unwrap());
             let tolds = [0, 1].map(|index| {
-                let mut wait = Some(spawn_without_ticket(&queues[1 - index], *waits, &executor));
+                let mut wait = Some(spawn_without_ticket(&queues[1 - index], waits, &executor));
                 let (tell, told) = mpsc::channel();
-                let last = OnDrop(move || tell.send(wait.take().unwrap()()).unwrap());
+                let last = OnDrop(move || tell.send(wait.take().unwrap()().is_some()).unwrap());
                 drop(queues[index].spawn(move || drop(last)));
                 told
             });

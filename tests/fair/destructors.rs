@@ -198,26 +198,29 @@ fn a_destructor_joins_a_future_that_is_polled_meanwhile() {
     assert_eq!(sent.recv_timeout(MINUTE), Ok(true));
 }
 
-type Wait = Box<dyn FnOnce() -> Option<JoinError> + Send>;
+pub(crate) type Wait = Box<dyn FnOnce() -> Option<JoinError> + Send>;
+
+/// Each spawns a task into a queue, and returns a closure that waits for the task and returns the
+/// error, if any.
+pub(crate) const WAITS: [fn(&Queue) -> Wait; 3] = [
+    |queue| {
+        let task = queue.spawn(|| ());
+        Box::new(move || task.join().err())
+    },
+    |queue| {
+        let task = queue.spawn_future(pending::<()>());
+        Box::new(move || task.join().err())
+    },
+    |queue| {
+        let group = TaskGroup::new();
+        queue.task().group(&group).spawn_detached(|| ()).unwrap();
+        Box::new(move || group.wait().err())
+    },
+];
 
 /// A cancellation drops the first queue's tasks before those of the second. The second is paused,
 /// so no other thread ends the task that the destructor waits for.
 fn waits_for_a_task_of_another_queue(cancels: fn(FairScheduler, CancelToken), is_same: bool) {
-    const WAITS: [fn(&Queue) -> Wait; 3] = [
-        |queue| {
-            let task = queue.spawn(|| ());
-            Box::new(move || task.join().err())
-        },
-        |queue| {
-            let task = queue.spawn_future(pending::<()>());
-            Box::new(move || task.join().err())
-        },
-        |queue| {
-            let group = TaskGroup::new();
-            queue.task().group(&group).spawn_detached(|| ()).unwrap();
-            Box::new(move || group.wait().err())
-        },
-    ];
     for (waits, order) in WAITS.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
         let (fair, token) = (over_a_pool(), CancelToken::new());
         let other = if is_same { fair.clone() } else { over_a_pool() };
