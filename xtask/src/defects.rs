@@ -53,6 +53,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     }
     let progress = Progress::of(tests.len() + plants.len());
     let usual = trees.with(|tree| usual(tree, tests, &progress))?;
+    trees.share_builds()?;
     // While a test hangs, other threads build the next tests.
     let ends: Vec<Result<(&str, f64)>> = thread::scope(|scope| {
         let numbered: Vec<(usize, &Plant)> = plants.iter().enumerate().collect();
@@ -89,7 +90,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
 }
 
 /// Returns how many seconds each test takes without a defect. `judge` computes the test's limit
-/// from this. Each test must pass. A model runs with one preemption, since another step checks it.
+/// from this. Each test must pass. A model runs without preemptions, since another step checks it.
 fn usual<'a>(
     tree: &Tree,
     tests: BTreeSet<&'a str>,
@@ -105,7 +106,7 @@ fn usual<'a>(
     let tests: Vec<&str> = tests.into_iter().collect();
     let runs = process::each(&tests, |test| -> Result<(&'a str, f64)> {
         let binary = &binaries[split(test)?.0];
-        let (end, seconds) = run(binary, test, suite::LIMIT, "1")?;
+        let (end, seconds) = run(binary, test, suite::LIMIT, "0")?;
         if !end.is_success() {
             let tail = process::tail(&log_of(binary, test), 40);
             return Err(format!("{test} fails with nothing planted: {end:?}:\n{tail}").into());

@@ -19,7 +19,6 @@ mod orderings;
 mod plants;
 mod prove;
 mod rayon;
-mod reclaim;
 mod sanitize;
 mod shuttle;
 mod sites;
@@ -46,7 +45,7 @@ type Entry = (fn() -> clap::Command, fn(&ArgMatches) -> Result);
 
 /// All commands in the order of the help: the whole, models and proofs, tools that run tests, the
 /// rest.
-const COMMANDS: [Entry; 19] = [
+const COMMANDS: [Entry; 18] = [
     (verify::usage, verify::command),
     (prove::usage, prove::command),
     (suite::usage, suite::command),
@@ -55,7 +54,6 @@ const COMMANDS: [Entry; 19] = [
     (litmus::usage, litmus::command),
     (shuttle::usage, shuttle::command),
     (spin::usage, spin::command),
-    (reclaim::usage, reclaim::command),
     (defects::usage, defects::command),
     (fuzz::usage, fuzz::command),
     (sanitize::usage, sanitize::command),

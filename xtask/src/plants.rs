@@ -1,7 +1,6 @@
 //! Plants defects in a copy of the source, and checks that the tests which are to notice them do.
 //!
-//! `proofs/breaches.txt` and `proofs/defects.txt` list the defects, each as a replacement of text
-//! in one file.
+//! `proofs/defects.txt` lists the defects, each as a replacement of text in one file.
 
 use crate::usage::flag;
 use runner::{Result, all_well, folders};
@@ -13,10 +12,10 @@ use std::thread;
 /// A defect as text: the file, its present lines, and the lines that replace them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plant {
-    /// The part or the number that identifies the defect.
+    /// The number of the defect, or the part of the crate.
     pub(crate) subject: String,
     pub(crate) defect: String,
-    /// The test, or the models, that must fail.
+    /// The test that must fail.
     pub(crate) witness: String,
     file: String,
     edits: Vec<(String, String)>,
@@ -112,6 +111,19 @@ impl Trees {
         Ok(Trees(Mutex::new(trees)))
     }
 
+    /// Gives each copy without builds those of the copy that was used last. So each dependency is
+    /// built once. The files keep their times, since cargo builds anew what seems to be old.
+    pub(crate) fn share_builds(&self) -> Result {
+        let trees = self.0.lock().unwrap();
+        let Some((built, others)) = trees.split_last() else { return Ok(()) };
+        for other in others {
+            if fs::read_dir(&other.target)?.next().is_none() {
+                copy_built(&built.target, &other.target)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `work` with a copy that no other thread uses meanwhile. At most as many threads as
     /// cores may call this, as in [`each`](runner::process::each).
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Tree) -> R) -> R {
@@ -176,6 +188,26 @@ fn copy(from: &Path, to: &Path) -> Result {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Copies a folder of builds, without the state of incremental builds, which is of no use to another
+/// copy of the package.
+fn copy_built(from: &Path, to: &Path) -> Result {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if !from.is_dir() {
+            fs::copy(&from, &to)?;
+            fs::File::options()
+                .write(true)
+                .open(&to)?
+                .set_modified(entry.metadata()?.modified()?)?;
+        } else if entry.file_name() != "incremental" {
+            fs::create_dir_all(&to)?;
+            copy_built(&from, &to)?;
+        }
     }
     Ok(())
 }

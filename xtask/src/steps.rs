@@ -45,7 +45,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         change("clippy-models", 25, [lint_models()?]),
         // This step finds in seconds a plant that no longer fits. `defects` would find it after
         // half an hour.
-        change("plants", 1, [ours(&["defects", "--fit"])?, ours(&["reclaim", "--fit"])?]),
+        change("plants", 1, [ours(&["defects", "--fit"])?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 160, [ours(&["tests"])?, cargo(&["test", "--doc", "--package", "filch"])]),
         match all {
@@ -87,8 +87,7 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         all_only("schedules", 45, [ours(&["shuttle"])?]),
         Step { skipped: spin::missing(), ..all_only("spin", 15, [ours(&["spin"])?]) },
         Step { skipped: valgrind::missing(), ..all_only("valgrind", 40, [ours(&["valgrind"])?]) },
-        all_only("reclamation", 110, [ours(&["reclaim"])?]),
-        all_only("defects", 190, [ours(&["defects"])?]),
+        all_only("defects", 400, [ours(&["defects"])?]),
         all_only("audit", 40, [ours(&["orderings", "--quick"])?]),
         Step { skipped: nightly::missing(), ..all_only("sanitizers", 155, [ours(&["sanitize"])?]) },
         Step {

@@ -33,7 +33,6 @@ fn parts() -> Vec<Part> {
         part("spin", &[], &[], spin::missing()),
         part("valgrind", &[], &[], valgrind::missing()),
         part("loom", &[], &[], None),
-        part("reclaim", &[], &[], None),
         part("defects", &[], &[], None),
         part("sanitize", &["--stress"], &[], nightly::missing()),
         part("fuzz", &["--seconds", "10"], &["--seconds", "3600"], nightly::missing_for_fuzz()),

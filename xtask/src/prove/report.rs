@@ -57,7 +57,6 @@ pub(super) fn write(ran: &[&str], command: &str, took: Duration) -> Result<Vec<S
     report.litmus(&litmus);
     report.played(&read("shuttle")?);
     report.spun(&read("spin")?);
-    report.reclaimed(&read("reclaim")?);
     report.planted(&read("defects")?);
     report.sanitized(&read("sanitize")?, &read("valgrind")?);
     report.fuzzed(&read("fuzz")?)?;
@@ -271,17 +270,6 @@ impl Report {
         self.sum_up(
             "liveness",
             format!("{holds} sizes of the event count in Promela, {states} states; {caught} planted bugs found"),
-        );
-    }
-
-    fn reclaimed(&mut self, reclaim: &[Row]) {
-        self.head("Reclamation (`cargo xtask reclaim`)");
-        self.line("Breaches of epoch's contract, planted in a copy of the source; its models must fail.\n");
-        self.columns(["structure", "planted", "seconds", "verdict"], reclaim);
-        let caught = count(reclaim, "verdict", "caught");
-        self.sum_up(
-            "reclamation",
-            format!("{caught} planted breaches of epoch's contract are noticed by models"),
         );
     }
 
