@@ -9,7 +9,7 @@ use crate::fair::LOOK;
 use crate::fair::line::{Line, QueuedJob};
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Text, waker_of, weak};
-use crate::task::CancelToken;
+use crate::task::{CancelToken, Cause, is_telling};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::{iter, ptr};
@@ -128,6 +128,19 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     changed(scheduler, line);
     end_lease(scheduler, line);
     dropped
+}
+
+/// Cancels the queue `id` as [`cancel`] does, if that queue still exists.
+pub(crate) fn cancel_if_there(
+    scheduler: &Arc<Scheduler>,
+    line: &Line,
+    id: Option<ExecutorId>,
+    reason: Option<Text>,
+) {
+    if hold(scheduler, line, id) {
+        cancel(scheduler, line, reason);
+        end_lease(scheduler, line);
+    }
 }
 
 #[cold]
@@ -265,6 +278,23 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
         waker_of(move || scheduler.upgrade().iter().for_each(end))
     };
     if scheduler.below.watch_end(waker) {
+        end(scheduler);
+    }
+}
+
+/// Cancels the queue, or ends the scheduler, if this thread is telling listeners and the token that
+/// does so is cancelled. The caller is about to wait until the queue is idle. Perhaps only this
+/// thread would cancel the queue or end the scheduler, and only after the wait.
+pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
+    let id = line.id();
+    if !is_telling() || line.is_idle() {
+        return;
+    }
+    let by_token = line.cause_by_token().filter(|_| !line.life.look().is_cancelled());
+    if let Some(Cause::Cancelled(_, reason)) = by_token {
+        cancel_if_there(scheduler, line, id, reason);
+    } else if !scheduler.below.is_ended() && scheduler.below.cause_by_token().is_some() {
+        // Relaxed, `is_ended`: if this thread misses another thread's end, both end the scheduler.
         end(scheduler);
     }
 }

@@ -1,0 +1,151 @@
+//! Tests of threads that tell a token's listeners, or drop tasks, and wait meanwhile for tasks that
+//! the same thread, or another one, is about to cancel.
+
+use crate::common::on_drop::OnDrop;
+use crate::common::waiting::{MINUTE, ended, in_a_minute};
+use crate::destructors::{Ends, spawn_at_drop};
+use crate::ends_meet::over_a_pool;
+use filch::ThreadPool;
+use filch::executor::{Inline, Shutdown, spawn_future};
+use filch::fair::{FairScheduler, Queue};
+use filch::task::{CancelToken, CancelledBy, JoinHandle};
+use std::future::pending;
+use std::sync::{Arc, mpsc};
+
+/// Each waits until the queue, or its scheduler, has no pending task.
+const UNTIL_IDLE: [fn(&FairScheduler, &Queue); 8] = [
+    |_, queue| queue.wait_idle().unwrap(),
+    |_, queue| queue.shutdown(Shutdown::Drain).unwrap(),
+    |_, queue| queue.shutdown_timeout(Shutdown::Drain, MINUTE).unwrap(),
+    |_, queue| spawn_future(Inline, queue.drained()).join().unwrap(),
+    |fair, _| fair.wait_idle().unwrap(),
+    |fair, _| fair.shutdown(Shutdown::Drain).unwrap(),
+    |fair, _| fair.shutdown_timeout(Shutdown::Drain, MINUTE).unwrap(),
+    |fair, _| spawn_future(Inline, fair.drained()).join().unwrap(),
+];
+
+/// Spawns a closure and a future into the paused queue.
+fn spawn_both(queue: &Queue) -> [JoinHandle<()>; 2] {
+    [queue.spawn(|| ()), queue.spawn_future(pending())]
+}
+
+/// Checks that the future was cancelled, and the closure too if it has not run: `Drain` resumes the
+/// queue.
+fn were_cancelled([closure, future]: [JoinHandle<()>; 2], by: CancelledBy, reason: Option<&str>) {
+    for error in ended(closure).err().into_iter().chain([ended(future).unwrap_err()]) {
+        assert_eq!((error.cancelled_by(), error.reason()), (Some(by), reason));
+    }
+}
+
+/// The token first tells a task's destructor, which waits. Only then would the token cancel the
+/// queues.
+#[test]
+fn a_listener_waits_for_queues_that_the_same_token_cancels() {
+    for waits in UNTIL_IDLE {
+        in_a_minute(move || {
+            let (fair, elsewhere, token) = (over_a_pool(), over_a_pool(), CancelToken::new());
+            let (gives, given) = mpsc::channel::<(FairScheduler, Queue)>();
+            let paused = elsewhere.queue("paused").paused().build().unwrap();
+            let last = OnDrop(move || given.recv().iter().for_each(|(fair, it)| waits(fair, it)));
+            let told = paused.task().token(&token).spawn(move || drop(last));
+            let queue = |name| fair.queue(name).token(&token).paused().build().unwrap();
+            let queues = [queue("a"), queue("b")];
+            let tasks = queues.each_ref().map(spawn_both);
+            gives.send((fair.clone(), queues[0].clone())).unwrap();
+            token.cancel_with("enough");
+            assert!(told.is_finished());
+            for both in tasks {
+                were_cancelled(both, CancelledBy::Queue, Some("enough"));
+            }
+            let counts = queues[0].metrics();
+            assert_eq!((counts.cancelled + counts.completed, counts.pending), (2, 0));
+        });
+    }
+}
+
+/// A token cancels two queues of different schedulers. The destructor of one queue's task waits for
+/// the other queue.
+#[test]
+fn a_destructor_waits_for_another_queue_that_the_same_token_cancels() {
+    for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
+        in_a_minute(move || {
+            let (fairs, token) = ([over_a_pool(), over_a_pool()], CancelToken::new());
+            let queues =
+                fairs.each_ref().map(|it| it.queue("q").token(&token).paused().build().unwrap());
+            let [first, second] = order;
+            let (fair, queue) = (fairs[second].clone(), queues[second].clone());
+            let _task = spawn_at_drop(&queues[first], move || waits(&fair, &queue));
+            let tasks = spawn_both(&queues[second]);
+            token.cancel_with("enough");
+            were_cancelled(tasks, CancelledBy::Queue, Some("enough"));
+        });
+    }
+}
+
+/// A running task of the first queue joins a task of the second. So a thread that waits for both
+/// must first cancel both.
+#[test]
+fn a_listener_waits_for_queues_whose_tasks_wait_for_each_other() {
+    let waits: [fn(FairScheduler); 2] = [
+        |fair| fair.wait_idle().unwrap(),
+        |fair| spawn_future(Inline, fair.drained()).join().unwrap(),
+    ];
+    for wait in waits {
+        in_a_minute(move || {
+            let (fair, elsewhere, token) = (over_a_pool(), over_a_pool(), CancelToken::new());
+            let paused = elsewhere.queue("paused").paused().build().unwrap();
+            let same = fair.clone();
+            let last = OnDrop(move || wait(same.clone()));
+            drop(paused.task().token(&token).spawn(move || drop(last)));
+            let first = fair.queue("first").token(&token).build().unwrap();
+            let second = fair.queue("second").token(&token).paused().build().unwrap();
+            let ((begins, begun), task) = (mpsc::channel(), second.spawn(|| ()));
+            let joins = first.spawn(move || {
+                begins.send(()).unwrap();
+                task.join().unwrap_err().is_cancelled()
+            });
+            begun.recv_timeout(MINUTE).unwrap();
+            token.cancel();
+            assert!(ended(joins).unwrap());
+        });
+    }
+}
+
+/// Two schedulers are over one executor, whose end is told to one after the other. The destructor of
+/// one scheduler's task waits for the other scheduler.
+#[test]
+fn a_destructor_waits_for_another_scheduler_whose_executor_has_ended() {
+    for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
+        in_a_minute(move || {
+            let token = CancelToken::new();
+            let executor = Arc::new(Ends(ThreadPool::new(1).unwrap(), token.clone()));
+            let fairs = [0, 1].map(|_| FairScheduler::over(Arc::clone(&executor)));
+            let queues = fairs.each_ref().map(|it| it.queue("q").paused().build().unwrap());
+            let [first, second] = order;
+            let (fair, queue) = (fairs[second].clone(), queues[second].clone());
+            let _task = spawn_at_drop(&queues[first], move || waits(&fair, &queue));
+            let tasks = spawn_both(&queues[second]);
+            token.cancel_with("enough");
+            were_cancelled(tasks, CancelledBy::Executor, Some("enough"));
+        });
+    }
+}
+
+/// As above, but the executor is a queue that closes.
+#[test]
+fn a_destructor_waits_for_another_scheduler_whose_queue_below_has_closed() {
+    for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
+        in_a_minute(move || {
+            let below = over_a_pool().queue("below").build().unwrap();
+            let fairs = [0, 1].map(|_| FairScheduler::over(below.clone()));
+            let queues = fairs.each_ref().map(|it| it.queue("q").paused().build().unwrap());
+            let [first, second] = order;
+            let (fair, queue) = (fairs[second].clone(), queues[second].clone());
+            let _task = spawn_at_drop(&queues[first], move || waits(&fair, &queue));
+            let tasks = spawn_both(&queues[second]);
+            below.wait_idle().unwrap(); // so that this thread tells the end
+            below.close();
+            were_cancelled(tasks, CancelledBy::Executor, None);
+        });
+    }
+}
