@@ -5,12 +5,16 @@ use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, ended, in_a_minute};
 use crate::destructors::{Ends, spawn_at_drop};
 use crate::ends_meet::over_a_pool;
-use filch::ThreadPool;
-use filch::executor::{Inline, Shutdown, spawn_future};
+use filch::executor::{Inline, Limited, Rejected, Shutdown, spawn_future};
 use filch::fair::{FairScheduler, Queue};
 use filch::task::{CancelToken, CancelledBy, JoinHandle};
-use std::future::pending;
+use filch::{Executor, Job, ThreadPool};
+use std::future::{pending, poll_fn};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 
 /// Each waits until the queue, or its scheduler, has no pending task.
 const UNTIL_IDLE: [fn(&FairScheduler, &Queue); 8] = [
@@ -148,4 +152,101 @@ fn a_destructor_waits_for_another_scheduler_whose_queue_below_has_closed() {
             were_cancelled(tasks, CancelledBy::Executor, None);
         });
     }
+}
+
+/// An executor that runs jobs at once, or drops them. It ends in the given call of `limited`.
+#[derive(Default)]
+struct Runs {
+    drops: AtomicBool,
+    end: CancelToken,
+    calls: AtomicUsize,
+}
+
+impl Executor for Runs {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        if !self.drops.load(SeqCst) {
+            job.run();
+        }
+        Ok(())
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
+
+    fn end(&self) -> Option<CancelToken> {
+        Some(self.end.clone())
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        if self.calls.fetch_sub(1, SeqCst) == 1 {
+            self.end.cancel();
+        }
+        None
+    }
+}
+
+/// Spawns a future that sleeps for ever into the first of three queues. Then lets the executor drop
+/// its jobs.
+fn one_sleeps(runs: &Arc<Runs>) -> (JoinHandle<()>, [Queue; 3]) {
+    let fair = FairScheduler::over(Arc::clone(runs));
+    let queues = ["a", "b", "c"].map(|it| fair.queue(it).build().unwrap());
+    let (polls, polled) = mpsc::channel();
+    let sleeping = queues[0].spawn_future(poll_fn(move |_| {
+        polls.send(()).unwrap();
+        Poll::<()>::Pending
+    }));
+    polled.recv_timeout(MINUTE).unwrap();
+    runs.drops.store(true, SeqCst);
+    (sleeping, queues)
+}
+
+/// The executor drops a ticket, so the scheduler drops the queued tasks in rounds. A destructor in
+/// the second round ends the executor, after that round has passed the sleeping future.
+#[test]
+fn a_future_ends_though_a_destructor_of_the_second_round_ends_the_executor() {
+    let runs = Arc::<Runs>::default();
+    let (sleeping, [_a, b, c]) = one_sleeps(&runs);
+    let _task = spawn_at_drop(&c, move || {
+        let end = runs.end.clone();
+        let _last = spawn_at_drop(&b, move || _ = end.cancel_with("enough"));
+    });
+    let error = ended(sleeping).unwrap_err();
+    assert_eq!(error.cancelled_by(), Some(CancelledBy::Executor));
+    assert_eq!(error.reason(), Some("enough"));
+}
+
+/// The executor ends in one of its calls during the rounds.
+#[test]
+fn a_future_ends_though_the_executor_ends_in_a_round() {
+    for call in 1..40 {
+        let runs = Arc::<Runs>::default();
+        let (sleeping, [_a, _b, c]) = one_sleeps(&runs);
+        runs.calls.store(call, SeqCst);
+        let _ = c.try_spawn(|| ());
+        runs.end.cancel(); // if there were fewer calls
+        assert!(ended(sleeping).unwrap_err().is_cancelled(), "in call {call}");
+    }
+}
+
+/// Spawns a task into the first queue. The destructor of each task spawns the next one.
+fn spawn_chain(mut queues: std::vec::IntoIter<Queue>, tell: mpsc::Sender<()>) {
+    if let Some(queue) = queues.next() {
+        let mut rest = Some((queues, tell));
+        let _task = spawn_at_drop(&queue, move || {
+            let (queues, tell) = rest.take().unwrap();
+            spawn_chain(queues, tell);
+        });
+    }
+}
+
+/// The executor drops each ticket. In each round over the queues, a destructor queues a task that
+/// the round has passed.
+#[test]
+fn a_task_that_a_destructor_of_the_second_round_spawns_is_dropped() {
+    let fair = FairScheduler::over(Runs { drops: true.into(), ..Runs::default() });
+    let [a, b, c] = ["a", "b", "c"].map(|it| fair.queue(it).build().unwrap());
+    let (tell, told) = mpsc::channel();
+    spawn_chain(vec![c, b.clone(), a.clone(), b, a].into_iter(), tell);
+    assert_eq!(told.recv_timeout(MINUTE), Err(RecvTimeoutError::Disconnected));
 }
