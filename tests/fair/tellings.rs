@@ -3,7 +3,7 @@
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, ended, in_a_minute};
-use crate::destructors::{Ends, spawn_at_drop};
+use crate::destructors::{Ends, WAITS, spawn_at_drop};
 use crate::ends_meet::over_a_pool;
 use filch::executor::{Inline, Limited, Rejected, Shutdown, spawn_future};
 use filch::fair::{FairScheduler, Queue};
@@ -13,8 +13,10 @@ use std::future::{pending, poll_fn};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
+use std::thread;
+use std::time::Duration;
 
 /// Each waits until the queue, or its scheduler, has no pending task.
 const UNTIL_IDLE: [fn(&FairScheduler, &Queue); 8] = [
@@ -249,4 +251,60 @@ fn a_task_that_a_destructor_of_the_second_round_spawns_is_dropped() {
     let (tell, told) = mpsc::channel();
     spawn_chain(vec![c, b.clone(), a.clone(), b, a].into_iter(), tell);
     assert_eq!(told.recv_timeout(MINUTE), Err(RecvTimeoutError::Disconnected));
+}
+
+type Armed = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+/// An executor whose `limited` calls the armed closure once.
+struct Acts(ThreadPool, Armed);
+
+impl Executor for Acts {
+    fn execute(&self, job: Job) -> Result<(), Rejected> {
+        self.0.execute(job)
+    }
+
+    fn parallelism(&self) -> NonZeroUsize {
+        self.0.parallelism()
+    }
+
+    fn limited(&self) -> Option<Limited> {
+        let armed = self.1.lock().unwrap().take();
+        if let Some(act) = armed {
+            act();
+        }
+        None
+    }
+}
+
+/// This thread cancels the first queue, whose task's destructor waits for a task of the second.
+/// Another thread begins to cancel the second queue between two looks of the waiting thread.
+#[test]
+fn a_wait_sees_that_another_thread_cancels_its_queue() {
+    for waits in WAITS {
+        let armed = Armed::default();
+        let fair = FairScheduler::over(Acts(ThreadPool::new(1).unwrap(), Arc::clone(&armed)));
+        let [first, second] = ["a", "b"].map(|it| fair.queue(it).paused().build().unwrap());
+        let ((begins, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let _blocks = spawn_at_drop(&second, move || {
+            begins.send(()).unwrap();
+            let _ = released.recv_timeout(MINUTE);
+        });
+        let (same, mut wait) = (second.clone(), Some(waits(&second)));
+        let act: Box<dyn FnOnce() + Send> = Box::new(move || {
+            thread::spawn(move || same.cancel());
+            begun.recv_timeout(MINUTE).unwrap();
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(20)); // until the destructor waits
+                drop(release);
+            });
+        });
+        let ((tell, told), mut act) = (mpsc::channel(), Some(act));
+        let _waits = spawn_at_drop(&first, move || {
+            *armed.lock().unwrap() = act.take();
+            tell.send(wait.take().unwrap()()).unwrap();
+        });
+        in_a_minute(move || _ = first.cancel());
+        let error = told.recv_timeout(MINUTE).unwrap().unwrap();
+        assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));
+    }
 }
