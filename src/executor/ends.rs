@@ -46,6 +46,9 @@ pub enum Shutdown {
     /// [`yield_local`](crate::pool::yield_local) and [`run_until`](crate::pool::run_until), but in
     /// no other wait. A thread that drops jobs counts as a thread of the pool meanwhile. So a
     /// destructor that would wait for the pool gets [`WouldDeadlock`].
+    ///
+    /// A destructor must not join a running job that waits for a task of a paused queue over the
+    /// pool. That task is dropped only after the destructor, so both would wait for ever.
     Cancel,
 }
 

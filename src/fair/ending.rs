@@ -4,14 +4,15 @@
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
 use super::queue::handle::LineRef;
-use super::scheduler::ends;
-use super::scheduler::quiet::{is_quiet, wait_until_all_quiet, wait_until_quiet};
+use super::scheduler::ends::{self, end_if_told};
+use super::scheduler::quiet::{end_all_told, is_quiet, wait_until_all_quiet, wait_until_quiet};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
 use alloc::vec::Vec;
-use core::future::Future;
+use core::future::{Future, poll_fn};
+use core::pin::Pin;
 use core::time::Duration;
 
 impl Queue {
@@ -108,7 +109,7 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
-        until(self.clone(), |it| it.line().quiet(), |it| is_quiet(it.scheduler(), it.line()))
+        until_quiet(self.0.queue.clone(), Some(self.clone()))
     }
 
     /// Closes the queue, and blocks until no task of the queue is pending.
@@ -215,10 +216,9 @@ impl FairScheduler {
             let mut has_waited = true;
             while has_waited {
                 has_waited = false;
+                end_all_told(&scheduler);
                 for line in scheduler.queues.table.iter().filter(|it| !it.is_idle()) {
-                    let line = LineRef::new(&scheduler, line);
-                    let is_over = |it: &LineRef| is_quiet(&it.scheduler, it.line());
-                    until(line, |it| it.line().quiet(), is_over).await;
+                    until_quiet(LineRef::new(&scheduler, line), None).await;
                     has_waited = true;
                 }
             }
@@ -294,4 +294,15 @@ impl FairScheduler {
         }
         wait_until_all_quiet(&self.scheduler, deadline)
     }
+}
+
+/// Returns a future that is ready when no task of the queue is pending. The future keeps the
+/// handle, if there is one.
+fn until_quiet(queue: LineRef, handle: Option<Queue>) -> impl Future<Output = ()> + Send {
+    let is_over = |(it, _): &(LineRef, _)| is_quiet(&it.scheduler, it.line());
+    let mut quiet = until((queue.clone(), handle), |(it, _)| it.line().quiet(), is_over);
+    poll_fn(move |context| {
+        end_if_told(&queue.scheduler, queue.line());
+        Pin::new(&mut quiet).poll(context)
+    })
 }

@@ -314,11 +314,7 @@ impl Queue {
         let line = self.line();
         let (queue, id, token) = (self.0.queue.clone(), self.0.id, self.0.token.clone());
         let waker = waker_of(move || {
-            let (scheduler, line) = (&queue.scheduler, queue.line());
-            if ends::hold(scheduler, line, Some(id)) {
-                ends::cancel(scheduler, line, token.reason());
-                ends::end_lease(scheduler, line);
-            }
+            ends::cancel_if_there(&queue.scheduler, queue.line(), Some(id), token.reason());
         });
         match self.0.token.link_waker(waker) {
             Ok(link) => {

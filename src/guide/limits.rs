@@ -41,6 +41,10 @@
 //!
 //! - *Nothing is interrupted.* Cancellation drops tasks that have not begun, and asks running tasks
 //!   to stop. A task that never checks runs on.
+//! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
+//!   canceller cancels one task after the other, so it may come to the other task only after the
+//!   wait. If no other thread ends that task, the wait never ends. If a token cancels whole queues,
+//!   the destructor may wait for them and their tasks.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
@@ -215,6 +219,9 @@
 //!
 //! *A pool that drains does not end* while one of its jobs waits for a task of a paused queue over
 //! that pool. Resume or cancel the queue before the pool is shut down.
+//!
+//! *A cancelled pool does not end* if a destructor on the cancelling thread joins such a job. That
+//! thread would drop the queue's task only after the destructor.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task of
 //! [`Job::with_handle`](crate::Job::with_handle), because that task does not know its queue. The

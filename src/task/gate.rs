@@ -174,7 +174,10 @@ impl AnyTask {
         };
         let is_unclaimed = || !self.is_claimed();
         let Some(limited) = self.limited().filter(|_| is_unclaimed()) else { return false };
-        (is_stuck(limited) || is_dropping(limited)) && is_unclaimed()
+        // Another thread may have cancelled the queue since `run_here` looked. Then the task ends:
+        // that thread drops it, or another `run_here` does.
+        let is_lost = || is_stuck(limited) || is_dropping(limited);
+        is_lost() && is_unclaimed() && !limited.0.drops_here(None)
     }
 
     /// Returns whether `run_here` would now drop the task, or run it. A task that needs a place

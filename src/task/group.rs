@@ -287,11 +287,7 @@ impl Group {
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {
-            // After `next_here` found nothing, a task might have come that this thread may run at
-            // once. The wait is then not hopeless.
-            !may_run_here(tasks)
-                && limit(tasks).is_some_and(gate::is_hopeless)
-                && !tasks.iter().all(AnyTask::is_claimed)
+            limit(tasks).is_some_and(gate::is_hopeless) && !tasks.iter().all(AnyTask::is_claimed)
         });
         drop(rest);
         // Not under the lock: this asks the user's executors for their gates. A future that ends
@@ -299,7 +295,10 @@ impl Group {
         let is_polled = |it: &Limited| self.0.rest.lock().polled.has(it);
         let is_hopeless =
             |it: &_| gate::is_dropping(it) || gate::is_hopeless_to_poll(it) && is_polled(it);
-        (is_stuck || self.gates(|_| true).iter().any(is_hopeless)) && !self.is_done()
+        let is_so = is_stuck || self.gates(|_| true).iter().any(is_hopeless);
+        // After `next_here` found nothing, a task might have come that this thread may run at once,
+        // or another thread might have cancelled a queue. The wait is then not hopeless.
+        is_so && !self.is_done() && !self.has_next_here()
     }
 
     fn is_too_deep(&self) -> bool {

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Spawns a task that calls `act` when it is dropped without having run.
-fn spawn_at_drop(queue: &Queue, act: impl FnMut() + Send + 'static) -> JoinHandle<()> {
+pub(crate) fn spawn_at_drop(queue: &Queue, act: impl FnMut() + Send + 'static) -> JoinHandle<()> {
     let last = OnDrop(act);
     queue.spawn(move || drop(last))
 }
@@ -130,7 +130,7 @@ fn a_chain_of_destructors_that_join_ends() {
 }
 
 /// An executor whose end is the cancellation of a token.
-struct Ends(ThreadPool, CancelToken);
+pub(crate) struct Ends(pub(crate) ThreadPool, pub(crate) CancelToken);
 
 impl Executor for Ends {
     fn execute(&self, job: Job) -> Result<(), Rejected> {

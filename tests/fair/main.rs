@@ -38,6 +38,7 @@ mod reserved;
 mod stepper;
 mod stepper_futures;
 mod strangers;
+mod tellings;
 mod tickets;
 mod virtual_time;
 mod weights;

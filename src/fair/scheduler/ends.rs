@@ -9,7 +9,7 @@ use crate::fair::LOOK;
 use crate::fair::line::{Line, QueuedJob};
 use crate::sync::thread::per_thread;
 use crate::sync::{Arc, Relaxed, Text, waker_of, weak};
-use crate::task::CancelToken;
+use crate::task::{CancelToken, Cause, is_telling};
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::{iter, ptr};
@@ -130,12 +130,25 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     dropped
 }
 
+/// Cancels the queue `id` as [`cancel`] does, if that queue still exists.
+pub(crate) fn cancel_if_there(
+    scheduler: &Arc<Scheduler>,
+    line: &Line,
+    id: Option<ExecutorId>,
+    reason: Option<Text>,
+) {
+    if hold(scheduler, line, id) {
+        cancel(scheduler, line, reason);
+        end_lease(scheduler, line);
+    }
+}
+
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // `cancel_each` ends leases, and each end may submit a ticket. The executor refuses the ticket,
     // and dropping it calls this function again on this thread. `CANCELLING` ends that recursion.
-    // Tasks that are queued meanwhile are dropped by the second round of `cancel_each`, or by the
-    // thread that pushes them.
+    // Tasks that this thread queues meanwhile are dropped by a later round of `cancel_each`, and
+    // those of other threads by the thread that pushes them.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         scheduler.below.as_dropper(|| cancel_each(scheduler));
@@ -153,22 +166,27 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     // A thread that pushes a task after the first round finds the queue out of the ready set, and
     // looks after the task itself. While the first round takes a queue out of the set, a leaving
     // ticket may miss other queues of the same group (`policy/ready.rs`). The second round drops
-    // the tasks of these other queues.
-    for is_first in [true, false] {
+    // the tasks of these other queues. A destructor in a round can queue a task, or end the
+    // executor. The round may have passed that task's queue, or a queue whose futures must end
+    // then. So the rounds go on until one changes nothing.
+    let (mut is_first, mut goes_on) = (true, true);
+    while goes_on {
+        let (was_ended, mut dropped) = (below.is_ended(), 0);
         for line in queues.table.iter() {
             if hold(scheduler, line, line.id()) {
                 if is_first {
                     queues.take_out(queues.tiers.get(line.tier()), line);
                 }
-                discard(&below.panics, line, below.cause());
+                dropped += discard(&below.panics, line, below.cause());
                 if below.is_ended() {
                     // Relaxed, `is_ended`: another thread that notes the end runs its own rounds.
-                    // If this thread does so in the first round, the second ends the futures.
                     end_futures(&below.panics, line, below.cause());
                 }
                 end_lease(scheduler, line);
             }
         }
+        goes_on = is_first || dropped != 0 || below.is_ended() != was_ended;
+        is_first = false;
     }
 }
 
@@ -265,6 +283,23 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
         waker_of(move || scheduler.upgrade().iter().for_each(end))
     };
     if scheduler.below.watch_end(waker) {
+        end(scheduler);
+    }
+}
+
+/// Cancels the queue, or ends the scheduler, if this thread is telling listeners and the token that
+/// does so is cancelled. The caller is about to wait until the queue is idle. Perhaps only this
+/// thread would cancel the queue or end the scheduler, and only after the wait.
+pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
+    let id = line.id();
+    if !is_telling() || line.is_idle() {
+        return;
+    }
+    let by_token = line.cause_by_token().filter(|_| !line.life.look().is_cancelled());
+    if let Some(Cause::Cancelled(_, reason)) = by_token {
+        cancel_if_there(scheduler, line, id, reason);
+    } else if !scheduler.below.is_ended() && scheduler.below.cause_by_token().is_some() {
+        // Relaxed, `is_ended`: if this thread misses another thread's end, both end the scheduler.
         end(scheduler);
     }
 }

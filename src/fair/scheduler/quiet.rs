@@ -4,7 +4,7 @@
 
 use super::Scheduler;
 use super::drops::sweep_job;
-use super::ends::end_lease;
+use super::ends::{end_if_told, end_lease};
 use crate::executor::ShutdownError;
 use crate::fair::LOOK;
 use crate::fair::line::Line;
@@ -55,12 +55,19 @@ pub(crate) fn wait_until_quiet(
     if line.is_idle() {
         return Ok(false);
     }
+    end_if_told(scheduler, line);
     // `wait_until` fences before it looks. So the thread that ends the last lease notifies this
     // thread, or this thread sees that the lease has ended.
     match line.quiet().wait_until(deadline, || is_quiet(scheduler, line)) {
         true => Ok(true),
         false => Err(ShutdownError::StillRunning),
     }
+}
+
+/// Calls [`end_if_told`] for all queues. The caller is about to wait for one after the other. A task
+/// of the first may wait for a task of the last.
+pub(crate) fn end_all_told(scheduler: &Arc<Scheduler>) {
+    scheduler.queues.table.iter().for_each(|line| end_if_told(scheduler, line));
 }
 
 /// Blocks until one round over all queues finds no pending task. Returns an error at the deadline.
@@ -70,6 +77,7 @@ pub(crate) fn wait_until_all_quiet(
 ) -> Result<(), ShutdownError> {
     loop {
         let mut has_waited = false;
+        end_all_told(scheduler);
         for line in scheduler.queues.table.iter() {
             has_waited |= wait_until_quiet(scheduler, line, deadline)?;
         }
