@@ -26,7 +26,9 @@ impl Builder {
     /// of a runtime, a scoped thread, or a thread with a name of its own.
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
-    /// cannot be [resized](ThreadPool::resize).
+    /// cannot be [resized](ThreadPool::resize). While the pool shuts down, a thread leaves as soon as
+    /// it finds no job. So a thread that blocks then must not wait for a job of the pool: perhaps no
+    /// other thread is left to run that job.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
 use crate::sync::thread::Finally;
-use crate::task::{Job, current};
+use crate::task::{Job, current, depth};
 use core::task::Waker;
 
 /// The result of [`yield_now`].
@@ -18,7 +18,7 @@ use core::task::Waker;
 pub enum Yield {
     /// The call has run a job.
     Executed,
-    /// The call has found no job.
+    /// The call has found no job, or too little stack for one.
     Idle,
 }
 
@@ -28,6 +28,9 @@ pub enum Yield {
 /// The job need not be part of the caller's work. If it wants a lock that this thread holds, the
 /// thread waits for itself for ever. If the job panics, the [panic
 /// handler](crate::pool::Builder::panic_handler) is called.
+///
+/// The job may itself call `yield_now`. If such nested jobs have taken half of the thread's stack,
+/// the call runs no job, and returns [`Yield::Idle`].
 ///
 /// # Examples
 ///
@@ -45,7 +48,7 @@ pub enum Yield {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn yield_now() -> Option<Yield> {
-    Local::current().map(|local| local.awake(|| local.run_some(local.take_any())))
+    Local::current().map(|local| local.yields(Local::take_any))
 }
 
 /// Runs a job that is in one of this worker's own queues, as [`yield_now`] does.
@@ -60,7 +63,7 @@ pub fn yield_now() -> Option<Yield> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn yield_local() -> Option<Yield> {
-    Local::current().map(|local| local.awake(|| local.run_some(local.take_local())))
+    Local::current().map(|local| local.yields(Local::take_local))
 }
 
 /// Waits until `is_over` returns `true`. If the caller is a worker, it runs any queued job
@@ -100,8 +103,24 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 }
 
 impl Local {
+    /// Runs a job that `take` returns. In a cancelled pool, first drops the queued jobs, whose
+    /// destructors may yield, too.
+    fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
+        depth::inside(|| {
+            if depth::is_exhausted() {
+                return Yield::Idle;
+            }
+            self.awake(|| self.run_some(take(self)))
+        })
+    }
+
     fn run_some(&self, job: Option<Job>) -> Yield {
         job.map_or(Yield::Idle, |job| {
+            if self.is_parked() {
+                // This worker is still on a list of sleepers, and would look for the announced
+                // change only after the job. `notify_all` takes it off the list.
+                self.shared.idle.notify_all();
+            }
             current::as_stranger(self.shared.id, || self.run_caught(job));
             Yield::Executed
         })
@@ -166,14 +185,19 @@ impl Local {
     /// Runs `f`, which takes jobs and runs them. A worker in its park is not active, so this call
     /// makes it active (I4) until `f` returns. In a cancelled pool, first drops the queued jobs.
     fn awake<R>(&self, f: impl FnOnce() -> R) -> R {
-        let is_parked = self.park.try_borrow_mut().is_err();
         let idle = &self.shared.idle;
-        let _rests = is_parked.then(|| {
+        let _rests = self.is_parked().then(|| {
             idle.activate();
             Finally(|| idle.rest())
         });
         self.drop_missed();
         f()
+    }
+
+    /// Returns whether this worker sleeps for lack of jobs, and the user's park runs its code.
+    fn is_parked(&self) -> bool {
+        // While a busy worker polls its park, it keeps its place, and is active.
+        !self.has_place.get() && self.park.try_borrow_mut().is_err()
     }
 
     fn run_until(&self, is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {

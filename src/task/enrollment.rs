@@ -3,6 +3,7 @@
 
 use super::any::{AnyTask, Common, Count, Counted, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
+use super::current;
 use super::error::{CancelledBy, Cause, Reason};
 use super::job::Job;
 use super::living::WeakTask;
@@ -166,6 +167,15 @@ impl Enrollment {
         if self.has_token {
             let link = self.link.lock().take();
             drop(link);
+        }
+    }
+
+    /// Runs `f`, which drops the future before [`leave`](Self::leave). Meanwhile the future's queue
+    /// counts the future. So if a destructor waits for that queue, the wait returns an error.
+    pub(super) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
+        match self.polling.scheduler() {
+            Some(scheduler) => current::as_dropper(scheduler, f),
+            None => f(),
         }
     }
 

@@ -163,7 +163,7 @@ where
     /// 1. The caller has claimed the future.
     unsafe fn end(&self, cause: Cause, count: Count<'_>, is_polled: bool) {
         // SAFETY: I9 — by 1 the claim is ours.
-        let (member, dropped) = unsafe { self.drop_body() };
+        let (member, dropped) = self.enrollment.as_dropper(|| unsafe { self.drop_body() });
         let error = JoinError::dropped(cause.clone());
         let ended = Ended::of(&Err::<(), _>(&error));
         let (is_out, _counted) = self.enrollment.leave(&self.core, count, ended, is_polled);

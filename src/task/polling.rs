@@ -54,6 +54,12 @@ pub(crate) trait Polling: Send + Sync {
         None
     }
 
+    /// Returns the scheduler of the queue that counts the futures, if there is one. The id is that
+    /// for `current::as_dropper`.
+    fn scheduler(&self) -> Option<ExecutorId> {
+        None
+    }
+
     fn limited(&self) -> Option<Limited> {
         None
     }

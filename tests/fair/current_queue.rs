@@ -5,7 +5,7 @@ use crate::common::waiting::{MINUTE, done};
 use filch::executor::{Inline, WouldDeadlock};
 use filch::fair::Queue;
 use filch::pool::Yield;
-use filch::{FairScheduler, ThreadPool};
+use filch::{FairScheduler, JoinHandle, ThreadPool};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
@@ -143,4 +143,36 @@ fn a_stranger_that_a_task_runs_in_its_middle_is_no_part_of_its_queue() {
     }));
     assert_eq!(own, some("a"));
     assert_eq!(inbox.iter().collect::<Vec<_>>(), [None, None]);
+}
+
+/// A future of the upper scheduler needs the only place of the default queue below. Two waits keep
+/// that place: a task in it waits for one of another queue, which waits for the future.
+#[test]
+fn a_wait_in_another_queue_knows_the_place_of_the_default_queue() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    fair.default_queue().set_max_parallel(1).unwrap();
+    let other = fair.queue("other").build().unwrap();
+    let upper = FairScheduler::over(fair.clone()).queue("upper").build().unwrap();
+    let waits = move || upper.spawn_future(async { 7 }).join();
+    let task = fair.spawn(move || other.spawn(waits).join().unwrap());
+    assert!(done(task).unwrap_err().is_deadlock());
+}
+
+/// The thread runs the awaited task itself, in a free place of the task's queue or in its own.
+#[test]
+fn a_task_joins_one_of_the_default_queue_from_another_queue() {
+    let fair = FairScheduler::over(ThreadPool::new(1).unwrap());
+    fair.default_queue().set_max_parallel(1).unwrap();
+    let other = fair.queue("other").max_parallel(1).build().unwrap();
+    for is_within in [false, true] {
+        let (gives, given) = channel::<JoinHandle<i32>>();
+        let joins = move || given.recv().unwrap().join().unwrap();
+        let same = other.clone();
+        let task = match is_within {
+            false => other.spawn(joins),
+            true => fair.spawn(move || same.spawn(joins).join().unwrap()),
+        };
+        gives.send(fair.spawn(|| 7)).unwrap();
+        assert_eq!(done(task), 7, "within a task of the default queue: {is_within}");
+    }
 }

@@ -105,6 +105,21 @@ fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
     }
 }
 
+/// The queue counts the future until its destructor has returned.
+#[test]
+fn a_destructor_of_a_future_that_its_handle_cancels_does_not_wait_for_its_queue() {
+    let fair = over_a_pool();
+    let queue = fair.queue("q").build().unwrap();
+    let ((sends, sent), same) = (mpsc::channel(), queue.clone());
+    let last = OnDrop(move || sends.send([same.wait_idle(), fair.wait_idle()]).unwrap());
+    let future = queue.spawn_future(async move {
+        let _last = last;
+        pending::<()>().await;
+    });
+    thread::spawn(move || future.cancel());
+    assert_eq!(sent.recv_timeout(MINUTE), Ok([Err(WouldDeadlock); 2]));
+}
+
 #[test]
 fn a_chain_of_destructors_that_join_ends() {
     let queue = over_a_pool().queue("q").paused().build().unwrap();

@@ -2,6 +2,7 @@
 //! worker or the pool ends.
 
 use crate::common::closures::keep_quiet;
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
 use crate::common::yields::yields;
 use crate::turns::go_on;
@@ -288,4 +289,37 @@ fn a_yield_in_a_park_and_a_park_that_panics_go_together() {
         is_armed.store(false, SeqCst);
     });
     done(task);
+}
+
+/// Each destructor yields, and so drops the next job.
+#[test]
+fn destructors_that_yield_do_not_overflow_the_stack() {
+    for yields in [pool::yield_now, pool::yield_local] {
+        let pool = pool_of(1);
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            for _ in 0..20_000 {
+                let last = OnDrop(move || _ = yields());
+                same.spawn_detached(move || drop(last)).unwrap();
+            }
+            same.shutdown_background(Shutdown::Cancel);
+        });
+        ended(task).unwrap();
+    }
+}
+
+/// Each job yields, and so runs the next job.
+#[test]
+fn jobs_that_yield_do_not_overflow_the_stack() {
+    for yields in [pool::yield_now, pool::yield_local] {
+        let pool = pool_of(1);
+        let same = pool.clone();
+        let task = pool.spawn(move || {
+            for _ in 0..20_000 {
+                same.spawn_detached(move || _ = yields()).unwrap();
+            }
+        });
+        done(task);
+        pool.wait_idle().unwrap();
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Below {
     /// each lease needs the id.
     base: ExecutorId,
     /// The scheduler's id, which `as_dropper` notes on the threads that drop the scheduler's tasks.
-    id: ExecutorId,
+    pub(crate) id: ExecutorId,
     pub(crate) panics: PanicHandler,
     most_tickets: AtomicUsize,
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
@@ -155,9 +155,15 @@ impl Below {
     /// Returns the executor's gate, if the executor is a queue. A gate decides which threads may
     /// run the queue's tasks.
     pub(crate) fn limited(&self) -> Option<Limited> {
-        let (limited, id) = self.panics.take(|| (self.executor.limited(), self.executor.id()))?;
-        // An executor that is a scheduler has the id of its default queue. But `limited` may return
-        // the gate of another queue, whose task this thread runs. Such a gate is left out.
-        limited.filter(|it| it.0.home() == id)
+        self.panics.take(|| {
+            let (limited, id) = (self.executor.limited()?, self.executor.id());
+            if limited.0.home() == id {
+                return Some(limited);
+            }
+            // An executor that is a scheduler has the id of its default queue. If this thread runs a
+            // task of another queue, `limited` returns that queue's gate. Futures have the default
+            // queue's gate in any case.
+            self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
+        })?
     }
 }

@@ -148,6 +148,10 @@ impl Polling for Polls {
         Some(self.id)
     }
 
+    fn scheduler(&self) -> Option<ExecutorId> {
+        Some(self.queue.scheduler.below.id)
+    }
+
     fn limited(&self) -> Option<Limited> {
         Some(self.limited.clone())
     }

@@ -51,7 +51,8 @@ pub struct QueueMetrics {
     /// `tombstones` do not count here.
     pub completed: u64,
     /// Detached tasks that have panicked while they ran, or while they dropped their outputs. If a
-    /// task in a group panics, the group gets the panic, and the task counts as completed.
+    /// task in a group panics, the group gets the panic, and the task counts as completed. A task
+    /// whose end calls a waker that panics can count here, too.
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
