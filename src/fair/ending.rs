@@ -64,6 +64,9 @@ impl Queue {
     /// Blocks until no task of this queue is pending. In a paused queue, a task that was cancelled
     /// before it began is not pending.
     ///
+    /// In a listener of a token that also cancels this queue, this call cancels the queue first.
+    /// [`drained`](Self::drained) and [`shutdown`](Self::shutdown) do so, too.
+    ///
     /// # Errors
     ///
     /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
@@ -138,7 +141,8 @@ impl Queue {
         self.end_by(how, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Closes the queue as [`shutdown`](Self::shutdown) does, but waits for at most `time`.
+    /// Closes the queue as [`shutdown`](Self::shutdown) does, but waits for at most `time`. The time
+    /// that destructors take on this thread comes in addition.
     ///
     /// # Errors
     ///
@@ -179,6 +183,9 @@ impl Queue {
 
 impl FairScheduler {
     /// Blocks until no task is pending in any queue.
+    ///
+    /// In a listener, this call first cancels the queues that the listener's token also cancels, as
+    /// [`Queue::wait_idle`] does.
     ///
     /// # Errors
     ///
@@ -253,7 +260,8 @@ impl FairScheduler {
         self.end_by(how, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Closes all queues as [`shutdown`](Self::shutdown) does, but waits for at most `time`.
+    /// Closes all queues as [`shutdown`](Self::shutdown) does, but waits for at most `time`. The time
+    /// that destructors take on this thread comes in addition.
     ///
     /// # Errors
     ///

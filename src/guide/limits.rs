@@ -43,10 +43,10 @@
 //!   to stop. A task that never checks runs on.
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
 //!   canceller cancels one task after the other, so it may come to the other task only after the
-//!   wait. If no other thread ends that task, the wait never ends. If a token cancels whole queues,
-//!   the destructor may wait for them and their tasks. [`Queue::cancel`](crate::fair::Queue::cancel)
-//!   drops the queue's tasks before it cancels the queue's token. So their destructors must not wait
-//!   for tasks or queues of that token.
+//!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
+//!   queue that the token cancels, if no running task of that queue waits for another such queue.
+//!   [`Queue::cancel`](crate::fair::Queue::cancel) drops the queue's tasks before it cancels the
+//!   queue's token. So their destructors must not wait for tasks or queues of that token.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).

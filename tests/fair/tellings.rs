@@ -308,3 +308,41 @@ fn a_wait_sees_that_another_thread_cancels_its_queue() {
         assert_eq!(error.cancelled_by(), Some(CancelledBy::Queue));
     }
 }
+
+/// A task that is dropped spawns another of its kind into the other queue.
+struct Failover([Queue; 2]);
+
+impl Drop for Failover {
+    fn drop(&mut self) {
+        let [queue, other] = self.0.clone();
+        let next = Failover([other, queue.clone()]);
+        // A refused task would spawn again as it is dropped here.
+        if let Err(refused) = queue.spawn_detached(move || drop(next)) {
+            std::mem::forget(refused);
+        }
+    }
+}
+
+/// The pool is cancelled while a task runs, so it has not ended. Each queue accepts what the
+/// destructors of the other's tasks spawn.
+#[test]
+fn tasks_that_spawn_others_as_they_are_dropped_keep_no_canceller_busy() {
+    in_a_minute(|| {
+        let pool = Arc::new(ThreadPool::new(1).unwrap());
+        let fair = FairScheduler::over(Arc::clone(&pool));
+        let [a, b] = ["a", "b"].map(|it| fair.queue(it).build().unwrap());
+        let ((begins, begun), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+        let running = a.spawn(move || {
+            begins.send(()).unwrap();
+            let _ = released.recv_timeout(MINUTE);
+        });
+        begun.recv().unwrap();
+        pool.spawn_detached(|| ()).unwrap();
+        let first = Failover([b.clone(), a.clone()]);
+        a.spawn_detached(move || drop(first)).unwrap();
+        let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::from_millis(1));
+        assert!(early.is_err());
+        drop(release);
+        running.join().unwrap();
+    });
+}

@@ -168,7 +168,9 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     // ticket may miss other queues of the same group (`policy/ready.rs`). The second round drops
     // the tasks of these other queues. A destructor in a round can queue a task, or end the
     // executor. The round may have passed that task's queue, or a queue whose futures must end
-    // then. So the rounds go on until one changes nothing.
+    // then. So the rounds go on until one changes nothing. If the executor is cancelled but has not
+    // reported its end, two rounds are enough, because its end begins new ones. Until then the
+    // queues accept tasks, so destructors that spawn others could keep the rounds going.
     let (mut is_first, mut goes_on) = (true, true);
     while goes_on {
         let (was_ended, mut dropped) = (below.is_ended(), 0);
@@ -185,7 +187,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
                 end_lease(scheduler, line);
             }
         }
-        goes_on = is_first || dropped != 0 || below.is_ended() != was_ended;
+        let ends_later = || !below.is_ended() && below.is_cancelled();
+        goes_on = is_first || below.is_ended() != was_ended || dropped != 0 && !ends_later();
         is_first = false;
     }
 }
