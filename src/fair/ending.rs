@@ -10,6 +10,7 @@ use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
 use crate::sync::Arc;
 use crate::sync::clock::{self, Instant};
+use crate::task::current;
 use alloc::vec::Vec;
 use core::future::{Future, poll_fn};
 use core::pin::Pin;
@@ -85,7 +86,7 @@ impl Queue {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.scheduler().below.may_wait()?;
+        self.may_wait()?;
         let waited = wait_until_quiet(self.scheduler(), self.line(), None);
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
@@ -168,8 +169,15 @@ impl Queue {
         self.end_by(how, clock::after(time))
     }
 
-    fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
+    /// Returns an error if this thread might wait for itself. Such a thread perhaps drops a future
+    /// of this queue, which the queue counts until then.
+    fn may_wait(&self) -> Result<(), WouldDeadlock> {
         self.scheduler().below.may_wait()?;
+        if current::is_dropper(|it| it == self.0.id) { Err(WouldDeadlock) } else { Ok(()) }
+    }
+
+    fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
+        self.may_wait()?;
         match how {
             Shutdown::Drain => {
                 self.close();
@@ -204,7 +212,7 @@ impl FairScheduler {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_idle(&self) -> Result<(), WouldDeadlock> {
-        self.scheduler.below.may_wait()?;
+        self.may_wait()?;
         wait_until_all_quiet(&self.scheduler, None).map_err(|_| WouldDeadlock)
     }
 
@@ -284,8 +292,16 @@ impl FairScheduler {
         self.end_by(how, clock::after(time))
     }
 
-    fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
+    /// Returns an error if this thread might wait for itself, as [`Queue::may_wait`] does.
+    fn may_wait(&self) -> Result<(), WouldDeadlock> {
         self.scheduler.below.may_wait()?;
+        let lines = &self.scheduler.queues.table;
+        let is_queue = |id| lines.iter().any(|line| line.id() == Some(id));
+        if current::is_dropper(is_queue) { Err(WouldDeadlock) } else { Ok(()) }
+    }
+
+    fn end_by(&self, how: Shutdown, deadline: Option<Instant>) -> Result<(), ShutdownError> {
+        self.may_wait()?;
         self.scheduler.queues.registry.lock().is_closed = true;
         let tokens = match how {
             Shutdown::Cancel => ends::mark_all(&self.scheduler),

@@ -82,8 +82,8 @@
 //! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
 //!   deques of a worker that is not active are empty. A worker becomes active again before it takes
 //!   a job. A worker that sleeps in a wait is active. A user's `Park` may itself run jobs while its
-//!   worker is not active. The calls of `yields.rs` make the worker active for these jobs, and
-//!   take it off the lists of sleepers; its other waits do not.
+//!   worker is not active. The calls of `yields.rs` make the worker active for these jobs; its
+//!   other waits do not.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under

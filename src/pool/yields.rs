@@ -10,7 +10,7 @@
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
 use crate::sync::thread::Finally;
-use crate::task::{Job, current, depth};
+use crate::task::{Job, current};
 use core::task::Waker;
 
 /// The result of [`yield_now`].
@@ -18,7 +18,7 @@ use core::task::Waker;
 pub enum Yield {
     /// The call has run a job.
     Executed,
-    /// The call has found no job, or too little stack for one.
+    /// The call has found no job.
     Idle,
 }
 
@@ -29,8 +29,7 @@ pub enum Yield {
 /// thread waits for itself for ever. If the job panics, the [panic
 /// handler](crate::pool::Builder::panic_handler) is called.
 ///
-/// The job may itself call `yield_now`. If such nested jobs have taken half of the thread's stack,
-/// the call runs no job, and returns [`Yield::Idle`].
+/// The job may itself call `yield_now`. Each nested call takes up more of the thread's stack.
 ///
 /// # Examples
 ///
@@ -103,24 +102,21 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 }
 
 impl Local {
-    /// Runs a job that `take` returns. In a cancelled pool, first drops the queued jobs, whose
-    /// destructors may yield, too.
+    /// Runs a job that `take` returns. In a cancelled pool, first drops the queued jobs. But if a
+    /// yield on this thread drops them already, and this is one of their destructors, leaves them to
+    /// that yield. So destructors that yield do not pile up on the stack.
     fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
-        depth::inside(|| {
-            if depth::is_exhausted() {
-                return Yield::Idle;
+        self.awake(|| {
+            if !self.drops_in_yield.replace(true) {
+                let _ends = Finally(|| self.drops_in_yield.set(false));
+                self.drop_missed();
             }
-            self.awake(|| self.run_some(take(self)))
+            self.run_some(take(self))
         })
     }
 
     fn run_some(&self, job: Option<Job>) -> Yield {
         job.map_or(Yield::Idle, |job| {
-            if self.is_parked() {
-                // This worker is still on a list of sleepers, and would look for the announced
-                // change only after the job. `notify_all` takes it off the list.
-                self.shared.idle.notify_all();
-            }
             current::as_stranger(self.shared.id, || self.run_caught(job));
             Yield::Executed
         })
@@ -183,14 +179,13 @@ impl Local {
     }
 
     /// Runs `f`, which takes jobs and runs them. A worker in its park is not active, so this call
-    /// makes it active (I4) until `f` returns. In a cancelled pool, first drops the queued jobs.
+    /// makes it active (I4) until `f` returns.
     fn awake<R>(&self, f: impl FnOnce() -> R) -> R {
         let idle = &self.shared.idle;
         let _rests = self.is_parked().then(|| {
             idle.activate();
             Finally(|| idle.rest())
         });
-        self.drop_missed();
         f()
     }
 

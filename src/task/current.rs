@@ -88,9 +88,9 @@ pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { drops, ticket, waiter, outer: &raw const outer, ..outer }, f)
 }
 
-/// Returns whether this thread, or a thread that waits for it, drops tasks of this executor.
-pub(crate) fn is_dropper(scheduler: ExecutorId) -> bool {
-    any_or_waiter(|frame| frame.drops == Some(scheduler))
+/// Returns whether this thread, or a thread that waits for it, drops tasks of such an executor.
+pub(crate) fn is_dropper(is_it: impl Fn(ExecutorId) -> bool) -> bool {
+    any_or_waiter(|frame| frame.drops.is_some_and(&is_it))
 }
 
 /// Runs `f` as a member of this group. The new frame has neither a ticket nor a waiter; its other

@@ -173,8 +173,8 @@ impl Enrollment {
     /// Runs `f`, which drops the future before [`leave`](Self::leave). Meanwhile the future's queue
     /// counts the future. So if a destructor waits for that queue, the wait returns an error.
     pub(super) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
-        match self.polling.scheduler() {
-            Some(scheduler) => current::as_dropper(scheduler, f),
+        match self.polling.queue() {
+            Some(queue) => current::as_dropper(queue, f),
             None => f(),
         }
     }

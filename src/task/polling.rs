@@ -54,9 +54,9 @@ pub(crate) trait Polling: Send + Sync {
         None
     }
 
-    /// Returns the scheduler of the queue that counts the futures, if there is one. The id is that
-    /// for `current::as_dropper`.
-    fn scheduler(&self) -> Option<ExecutorId> {
+    /// Returns the queue that counts the futures, if there is one. Threads that drop one of them note
+    /// this id by `current::as_dropper`.
+    fn queue(&self) -> Option<ExecutorId> {
         None
     }
 

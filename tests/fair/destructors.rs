@@ -109,15 +109,17 @@ fn a_destructor_that_a_lower_queue_runs_joins_what_it_drops() {
 #[test]
 fn a_destructor_of_a_future_that_its_handle_cancels_does_not_wait_for_its_queue() {
     let fair = over_a_pool();
-    let queue = fair.queue("q").build().unwrap();
+    let [queue, other] = ["a", "b"].map(|it| fair.queue(it).build().unwrap());
     let ((sends, sent), same) = (mpsc::channel(), queue.clone());
-    let last = OnDrop(move || sends.send([same.wait_idle(), fair.wait_idle()]).unwrap());
+    let waits = move || [other.wait_idle(), same.wait_idle(), fair.wait_idle()];
+    let last = OnDrop(move || sends.send(waits()).unwrap());
     let future = queue.spawn_future(async move {
         let _last = last;
         pending::<()>().await;
     });
+    done(queue.spawn(|| ())); // the only worker has polled the future
     thread::spawn(move || future.cancel());
-    assert_eq!(sent.recv_timeout(MINUTE), Ok([Err(WouldDeadlock); 2]));
+    assert_eq!(sent.recv_timeout(MINUTE), Ok([Ok(()), Err(WouldDeadlock), Err(WouldDeadlock)]));
 }
 
 #[test]

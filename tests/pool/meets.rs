@@ -1,7 +1,7 @@
 //! Tests of two features of a pool that meet. Examples are a section that blocks and the end of the
 //! pool, or a surplus thread and jobs from outside.
 
-use crate::common::waiting::{MINUTE, Meeting, done, ended, in_a_minute, wait_for};
+use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use crate::corners::make_one_spare;
 use filch::executor::Shutdown;
 use filch::idle::{Park, ThreadPark};
@@ -203,79 +203,6 @@ fn a_hook_that_takes_long_keeps_no_job_from_the_other_threads() {
         assert!(first.join_timeout(in_time).is_ok(), "in the park: {is_park}");
         drop(open);
     }
-}
-
-/// The indices and wakers of the sleeping workers, in the order in which they fell asleep. And
-/// whether the next worker that is woken runs a job in its park.
-type Sleepers = (Mutex<Vec<(usize, Waker)>>, AtomicBool);
-
-/// A park that runs a job when it is told to.
-struct RunsInItsSleep(usize, ThreadPark, Arc<Sleepers>);
-
-impl Park for RunsInItsSleep {
-    fn park(&mut self, timeout: Option<Duration>) {
-        let RunsInItsSleep(index, park, shared) = self;
-        if timeout == Some(Duration::ZERO) {
-            return;
-        }
-        shared.0.lock().unwrap().push((*index, park.unparker()));
-        park.park(timeout);
-        if shared.1.swap(false, SeqCst) {
-            assert_eq!(pool::yield_now(), Some(Yield::Executed));
-        }
-        shared.0.lock().unwrap().retain(|it| it.0 != *index);
-    }
-    fn unparker(&self) -> Waker {
-        self.1.unparker()
-    }
-}
-
-/// Of four threads, three are to spare. The one that fell asleep last runs a job in its park. Then
-/// the fourth thread blocks, and another spare thread must take its place.
-#[test]
-fn a_worker_that_runs_a_job_in_its_park_takes_no_place() {
-    let shared = Arc::new(Sleepers::default());
-    let asleep = || shared.0.lock().unwrap().clone();
-    let parts = Arc::clone(&shared);
-    let park = move |index| RunsInItsSleep(index, ThreadPark::new(), Arc::clone(&parts));
-    let builder = ThreadPool::builder().num_threads(1).max_threads(4).keep_alive(AN_HOUR);
-    let pool = builder.parker(park).build().unwrap();
-    let meeting = Arc::new(Meeting::default());
-    for _ in 0..3 {
-        let meeting = Arc::clone(&meeting);
-        pool.spawn_detached(move || pool::blocking(|| meeting.of(3))).unwrap();
-    }
-    wait_for(|| asleep().len() == 4);
-    let ((blocks, wait), (release, released)) = (mpsc::channel::<()>(), mpsc::channel::<()>());
-    let (tell, begun) = mpsc::channel();
-    let tells = tell.clone();
-    let fourth = pool.spawn(move || {
-        tells.send(()).unwrap();
-        let _ = wait.recv_timeout(MINUTE);
-        pool::blocking(|| _ = released.recv_timeout(MINUTE));
-    });
-    begun.recv_timeout(MINUTE).unwrap();
-    wait_for(|| asleep().len() == 3);
-    // Each falls asleep again while the fourth runs, and so is spare.
-    for (index, waker) in asleep() {
-        waker.wake();
-        wait_for(|| asleep().last().is_some_and(|it| it.0 == index));
-    }
-    let (index, waker) = asleep().swap_remove(2);
-    let (open, gate) = mpsc::channel::<()>();
-    let in_the_park = pool.spawn(move || {
-        tell.send(()).unwrap();
-        let _ = gate.recv_timeout(MINUTE);
-        pool::worker_index()
-    });
-    shared.1.store(true, SeqCst);
-    waker.wake();
-    begun.recv_timeout(MINUTE).unwrap();
-    drop(blocks);
-    assert!(pool.spawn(|| ()).join_timeout(MINUTE / 6).is_ok(), "the place stays empty");
-    drop((open, release));
-    assert_eq!(done(in_the_park), Some(index));
-    done(fourth);
 }
 
 /// A pool in which no other thread can take the place of one that blocks.

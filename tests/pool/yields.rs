@@ -307,19 +307,3 @@ fn destructors_that_yield_do_not_overflow_the_stack() {
         ended(task).unwrap();
     }
 }
-
-/// Each job yields, and so runs the next job.
-#[test]
-fn jobs_that_yield_do_not_overflow_the_stack() {
-    for yields in [pool::yield_now, pool::yield_local] {
-        let pool = pool_of(1);
-        let same = pool.clone();
-        let task = pool.spawn(move || {
-            for _ in 0..20_000 {
-                same.spawn_detached(move || _ = yields()).unwrap();
-            }
-        });
-        done(task);
-        pool.wait_idle().unwrap();
-    }
-}

@@ -17,7 +17,7 @@ pub(crate) struct Below {
     /// each lease needs the id.
     base: ExecutorId,
     /// The scheduler's id, which `as_dropper` notes on the threads that drop the scheduler's tasks.
-    pub(crate) id: ExecutorId,
+    id: ExecutorId,
     pub(crate) panics: PanicHandler,
     most_tickets: AtomicUsize,
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
@@ -89,7 +89,7 @@ impl Below {
     }
 
     pub(crate) fn is_dropper(&self) -> bool {
-        current::is_dropper(self.id)
+        current::is_dropper(|it| it == self.id)
     }
 
     /// Runs `f`, which drops tasks. If a destructor within `f` waits for the scheduler, the wait
@@ -107,7 +107,9 @@ impl Below {
     /// time the executor may not have reported its end yet.
     pub(crate) fn is_canceller(&self) -> bool {
         // A pool drops its jobs as strangers: a cheap check, before `is_dropper` reads all frames.
-        current::strangers() != 0 && current::is_dropper(self.base) && self.is_cancelled()
+        current::strangers() != 0
+            && current::is_dropper(|it| it == self.base)
+            && self.is_cancelled()
     }
 
     /// Returns the cause with which the tasks end, if the token of the executor's end is cancelled.

@@ -148,8 +148,8 @@ impl Polling for Polls {
         Some(self.id)
     }
 
-    fn scheduler(&self) -> Option<ExecutorId> {
-        Some(self.queue.scheduler.below.id)
+    fn queue(&self) -> Option<ExecutorId> {
+        Some(self.id)
     }
 
     fn limited(&self) -> Option<Limited> {
