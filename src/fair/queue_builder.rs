@@ -9,6 +9,7 @@ use super::queue::handle::{LineRef, QueueHandle};
 use super::queue::polls::Polls;
 use super::scheduler::Scheduler;
 use super::scheduler::ends;
+use super::scheduler::look::{look_again, put};
 use super::serving::pass::limited;
 use crate::executor::Futures;
 use crate::sync::{Arc, Text, Unwatched, waker_of, weak};
@@ -287,6 +288,7 @@ impl<'a> QueueBuilder<'a> {
         }
         let slot = registry.take().ok_or(QueueError::TooMany)?;
         let line = queues.table.make(slot);
+        let before = queues.tiers.forget(slot);
         let panicked = tier.opened(slot);
         let term = line.flight.reset(self.max_in_flight);
         let id = line.open(self.settings);
@@ -303,6 +305,10 @@ impl<'a> QueueBuilder<'a> {
         let queue = Queue(Arc::new(QueueHandle { id, queue, token, limited, futures, context }));
         *line.handle.lock() = Some(Box::new(weak(&queue.0)));
         queue.cancel_with_token();
+        if let Some(before) = before {
+            put(|| before.tell_of_removal(slot, &queues.table)); // for the fence
+            look_again(scheduler);
+        }
         Ok(queue)
     }
 }

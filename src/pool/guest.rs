@@ -4,8 +4,9 @@
 //! does not count in `alive`, `target` and `blocked`, which are about the threads that the pool
 //! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
 //! and leaves its seat. In a closed pool, where perhaps no other worker is left, the guest runs the
-//! jobs itself; in a cancelled pool it drops them. No call of a broadcast is pinned to a guest,
-//! because the guest might stay in its own code for long.
+//! jobs itself; in a cancelled pool it drops them. The last guest of a hosted pool without threads
+//! drops them too. No call of a broadcast is pinned to a guest, because the guest might stay in its
+//! own code for long.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
@@ -28,7 +29,8 @@ impl ThreadPool {
     /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without a
     /// wake-up or a wait. Other workers steal from this thread. This thread runs jobs of the pool
     /// only in its waits, by the rule of `join`, and in [`yield_now`](super::yield_now). At the end
-    /// its queued jobs go to the other workers.
+    /// its queued jobs go to the other workers. They are dropped if [the user's
+    /// code](super::Builder::build_with) starts the pool's threads, and none is left.
     ///
     /// Meanwhile the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
@@ -82,6 +84,7 @@ impl Guest {
         Local::set_current(Some(&local));
         let gone = Finally(|| {
             Local::set_current(None); // I5: `local` ends with `run`, even if `leave` panics
+            local.shared.drop_if_deserted();
             local.depart();
         });
         let result = current::as_guest(Some(local.shared.id), &local, || {

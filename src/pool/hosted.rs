@@ -71,7 +71,7 @@ impl Builder {
 /// [`Builder::build_with`](Builder::build_with).
 ///
 /// Dropping a `WorkerThread` leaves the pool with one thread less. A pool without threads refuses
-/// jobs with [`Reason::Full`](crate::executor::Reason::Full).
+/// jobs with [`Reason::Full`](crate::executor::Reason::Full), and drops those that it has accepted.
 #[must_use = "the pool waits for the thread that runs it"]
 pub struct WorkerThread(Option<Box<Vacancy>>);
 
@@ -103,7 +103,8 @@ impl WorkerThread {
         self.0.as_ref().map_or(0, |it| it.seat.index)
     }
 
-    /// Runs jobs on this thread, until the pool is shut down and has no job left.
+    /// Runs jobs on this thread, until the pool is shut down and has no job left. If this thread
+    /// runs a task of another executor, the pool's jobs are no part of that task.
     ///
     /// # Panics
     ///
@@ -111,8 +112,11 @@ impl WorkerThread {
     pub fn run(mut self) {
         assert!(Local::current().is_none(), "this thread is a worker of a pool already");
         if let Some(vacancy) = self.0.take() {
-            Local::live(*vacancy);
-            current::leave();
+            let id = vacancy.shared.id;
+            // This thread can be inside a task of another executor, and is again afterwards. The
+            // pool's jobs are no part of that task.
+            let live = || current::as_stranger(id, || Local::live(*vacancy));
+            current::as_thread_of(Some(id), live);
         }
     }
 
@@ -232,9 +236,24 @@ impl Pool {
         }
         drop(crew);
         if is_missing {
-            current::as_stranger(self.id, || self.drop_queued());
+            self.fence_as_sleeper();
+            self.drop_if_deserted();
         }
         self.idle.rest();
+    }
+
+    /// Drops the queued jobs of an open pool that has no thread any more, and gets none.
+    pub(crate) fn drop_if_deserted(&self) {
+        let is_deserted = || {
+            let crew = self.crew.lock();
+            crew.alive + crew.guests == 0 && !crew.is_closing
+        };
+        if self.settings.is_hosted && is_deserted() {
+            let idle = &self.idle;
+            idle.activate(); // so that the pool is not idle while the destructors run
+            current::as_stranger(self.id, || self.drop_queued());
+            idle.rest();
+        }
     }
 }
 

@@ -116,7 +116,15 @@ pub(crate) fn as_worker<R>(
 ) -> R {
     let _ = MEMBER_OF.try_with(|it| it.set(home));
     let ticket = place.map(ptr::from_ref);
-    enter(Frame { home, ticket, ..Frame::on(home) }, f)
+    enter(Frame { home, ticket, outer: innermost(), ..Frame::on(home) }, f)
+}
+
+/// Runs `f`. Meanwhile this thread counts as one of this executor (`is_thread_of`), and not as one
+/// of the executor to which it belongs.
+pub(crate) fn as_thread_of<R>(home: Option<ExecutorId>, f: impl FnOnce() -> R) -> R {
+    let outer = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
+    let _back = Finally(|| _ = MEMBER_OF.try_with(|it| it.set(outer)));
+    f()
 }
 
 /// Runs `f` as a worker of this executor, on a thread that is a worker only during this call.
@@ -125,20 +133,11 @@ pub(crate) fn as_guest<R>(
     place: &(dyn Ticket + 'static),
     f: impl FnOnce() -> R,
 ) -> R {
-    let outer = now();
-    let member_of = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
-    let frame = Frame {
-        home,
-        is_guest: true,
-        base: home,
-        ticket: Some(ptr::from_ref(place)),
-        waiter: ptr::null(),
-        group: ptr::null(),
-        outer: &raw const outer,
-        ..outer
-    };
-    let _back = Finally(|| _ = MEMBER_OF.try_with(|it| it.set(member_of)));
-    enter(frame, f)
+    let here = now();
+    let (ticket, outer) = (Some(ptr::from_ref(place)), &raw const here);
+    let (is_guest, base, waiter, group) = (true, home, ptr::null(), ptr::null());
+    let frame = Frame { home, is_guest, base, ticket, waiter, group, outer, ..here };
+    as_thread_of(home, || enter(frame, f))
 }
 
 /// Returns whether this thread runs no task and is no worker.
@@ -161,7 +160,7 @@ pub(crate) fn become_worker(home: Option<ExecutorId>, place: &(dyn Ticket + 'sta
     });
 }
 
-/// Makes this thread no worker any more, after [`as_worker`] or [`become_worker`].
+/// Makes this thread no worker any more, after [`become_worker`].
 pub(crate) fn leave() {
     let _ = MEMBER_OF.try_with(|it| it.set(None));
     let _ = CURRENT.try_with(|it| it.set(ptr::null()));

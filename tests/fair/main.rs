@@ -35,6 +35,7 @@ mod random_meetings;
 mod random_programs;
 mod reports;
 mod reserved;
+mod slots;
 mod stepper;
 mod stepper_futures;
 mod strangers;

@@ -17,6 +17,7 @@ mod guests;
 mod heap;
 mod held;
 mod hosted;
+mod hosts;
 mod known_bugs;
 mod leaving;
 mod meets;

@@ -80,6 +80,10 @@ impl Tier {
 
     pub(crate) fn remove(&self, slot: usize, table: &Table) {
         self.set.remove(slot);
+        self.tell_of_removal(slot, table);
+    }
+
+    pub(crate) fn tell_of_removal(&self, slot: usize, table: &Table) {
         self.panics.take(|| self.policy.changed(slot, self.ready(table)));
     }
 
@@ -152,6 +156,13 @@ impl Tiers {
             let (policy, panics) = ((self.make)(), self.panics.clone());
             Tier { rank: tier, set: ReadySet::empty(), policy, panics }
         })
+    }
+
+    /// Takes a slot out of the ready set in which the slot's last queue has left it, before a new
+    /// queue opens in the slot. Returns the tier of that set. The caller holds the registry's lock.
+    /// After releasing it, the caller calls `tell_of_removal`, fences, and calls `look_again`.
+    pub(crate) fn forget(&self, slot: usize) -> Option<&Tier> {
+        self.iter().find(|it| it.set.contains(slot)).inspect(|it| it.set.remove(slot))
     }
 
     /// Returns the used tiers, the highest first.

@@ -133,23 +133,29 @@ impl Pool {
     #[inline]
     pub(crate) fn notify_of_jobs(&self) {
         self.idle.notify_one();
-        self.notify_if_discarding();
+        self.look_after_missed();
     }
 
-    /// If a thread is cancelling the pool, makes that thread look again for missed jobs.
+    /// If a thread is cancelling the pool, makes that thread look again for missed jobs. If the
+    /// pool has lost its last thread, drops the missed jobs.
     #[inline]
-    pub(crate) fn notify_if_discarding(&self) {
+    pub(crate) fn look_after_missed(&self) {
         // The fence of the caller's `notify_one` or `notify_many` orders this load against
-        // `discard`.
-        if self.is_discarding() {
-            self.notify_of_missed();
+        // `fence_as_sleeper`.
+        let attention = self.attention.load(Relaxed);
+        if attention & (DISCARD | MISSING) != 0 {
+            self.notify_of_missed(attention);
         }
     }
 
     #[cold]
-    fn notify_of_missed(&self) {
-        self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders the bit
-        self.idle.quiet.notify_all();
+    fn notify_of_missed(&self, attention: usize) {
+        if attention & DISCARD != 0 {
+            self.attention.fetch_or(MISSED, Relaxed); // Relaxed: `quiet` orders the bit
+            self.idle.quiet.notify_all();
+        } else {
+            self.drop_if_deserted();
+        }
     }
 
     /// Returns whether there might be a job anywhere.

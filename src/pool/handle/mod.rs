@@ -187,7 +187,7 @@ impl ThreadPool {
         // Runs even if the iterator panics: the jobs that it has returned are queued by then.
         let _notify = Finally(|| {
             shared.idle.searchers.notify_many(count.get());
-            shared.notify_if_discarding();
+            shared.look_after_missed();
             // While the iterator ran, the workers of a closing pool might have left a guest alone.
             let may_be_alone = |it: &Local| it.has_stepped_aside.get() || it.seat.is_guest;
             if Local::of(shared).is_some_and(may_be_alone) {

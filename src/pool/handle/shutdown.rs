@@ -53,8 +53,8 @@ impl ThreadPool {
     ///
     /// The returned future does not wait for spawned futures that are pending, so these may await
     /// it. A job of the pool that blocks on the returned future deadlocks, because that job has not
-    /// ended. A destructor that blocks on the returned future while [`Shutdown::Cancel`] drops a
-    /// job deadlocks, too.
+    /// ended. For the same reason a hook of the pool deadlocks, and so does a destructor while
+    /// [`Shutdown::Cancel`] drops a job.
     ///
     /// # Examples
     ///
@@ -264,16 +264,20 @@ impl Pool {
     /// job. So this call starts a thread if all workers block.
     #[cold]
     fn discard(this: &Arc<Self>) {
-        // Fences as a worker does before it sleeps. So either this thread sees a job that another
-        // thread has moved, or the other thread sees `DISCARD` after its notification. An earlier
-        // barrier (`BARRED`) would not suffice: if the other thread saw no worker dozing, it did
-        // not fence.
-        this.idle.dozers.bar();
-        this.idle.searchers.search().prepare().cancel().found(|| this.is_there_work());
+        this.fence_as_sleeper();
         this.idle.activate();
         this.drop_queued();
         Pool::start_if_closing(this);
         this.idle.rest();
+    }
+
+    /// Fences as a worker does before it sleeps. So this thread sees a job that another thread
+    /// queues or moves, or the other thread sees this thread's bit in `attention`. An earlier
+    /// barrier (`BARRED`) would not suffice: if the other thread saw no worker dozing, it did not
+    /// fence.
+    pub(crate) fn fence_as_sleeper(&self) {
+        self.idle.dozers.bar();
+        self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
     }
 
     /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
