@@ -117,13 +117,19 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
-/// Makes `{:?}` print the type's name and no field.
-#[cfg(target_has_atomic = "64")]
+/// Makes `{:?}` print the type's name, the fields that are listed, if any, and `..` for the others.
+/// The type's parameters stand in brackets before it.
 macro_rules! opaque {
-    ($name:ident $(<$lifetime:lifetime>)?) => {
-        impl core::fmt::Debug for $name $(<$lifetime>)? {
+    (
+        $([$($parameter:tt)*])? $name:ident $(<$($of:tt),*>)?
+        $(, |$it:ident| $($field:ident: $value:expr),*)?
+    ) => {
+        impl $(<$($parameter)*>)? core::fmt::Debug for $name $(<$($of),*>)? {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.pad(concat!(stringify!($name), " { .. }"))
+                $(let $it = self;)?
+                f.debug_struct(stringify!($name))
+                    $($(.field(stringify!($field), &$value))*)?
+                    .finish_non_exhaustive()
             }
         }
     };

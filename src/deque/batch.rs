@@ -199,8 +199,7 @@ impl<T> Stealer<T> {
             match self.steal() {
                 Steal::Success(item) => sink.extend(Some(item)),
                 _ if taken > 0 => return Steal::Success(taken),
-                Steal::Empty => return Steal::Empty,
-                Steal::Retry => return Steal::Retry,
+                nothing => return nothing.map(|_| taken),
             }
         }
         Steal::Success(limit)

@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 pub(super) struct Buffer<T> {
     slots: Box<[Slot<T>]>,
     /// The buffer that this one replaced. Null if there is none, or if the deque does not keep it.
-    outgrown: *mut Protected<Buffer<T>>,
+    pub(super) outgrown: *mut Protected<Buffer<T>>,
 }
 
 impl<T> Buffer<T> {
@@ -37,15 +37,6 @@ impl<T> Buffer<T> {
     #[inline(always)]
     pub(super) fn slots(&self) -> &[Slot<T>] {
         &self.slots
-    }
-
-    #[inline(always)]
-    pub(super) fn capacity(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub(super) fn outgrown(&self) -> *mut Protected<Buffer<T>> {
-        self.outgrown
     }
 }
 

@@ -67,10 +67,9 @@ pub use worker::{Drain, Full, Worker};
 
 use crate::sync::epoch::{Domain, Guard, Protected};
 use crate::sync::order::{Dekker, Pair};
-use crate::sync::{AtomicIndex, AtomicPtr, Index, Relaxed};
+use crate::sync::{AtomicIndex, AtomicPtr, Finally, Relaxed};
 use alloc::boxed::Box;
 use buffer::Buffer;
-use core::mem;
 use core::ptr;
 use crossbeam_utils::CachePadded;
 use index::{FIRST, Top, after};
@@ -145,47 +144,31 @@ impl<T> Drop for Chain<T> {
             // SAFETY: I6 — only this drop frees the buffer, and no other handle can use the buffer
             // any more.
             let buffer = unsafe { Box::from_raw(self.0) };
-            self.0 = buffer.outgrown();
+            self.0 = buffer.outgrown;
         }
     }
 }
 
 impl<T> Drop for DequeState<T> {
     fn drop(&mut self) {
-        /// Drops the remaining items even if an item's destructor panics.
-        struct RestOfDeque<'a, T> {
-            buffer: &'a Buffer<T>,
-            indices: (Index, Index),
-        }
-
-        impl<T> RestOfDeque<'_, T> {
-            fn drop_all(&mut self) {
-                let (top, bottom) = &mut self.indices;
-                while *top != *bottom {
-                    let index = *top;
-                    *top = after(index, 1);
-                    // SAFETY: I1 — only the owner writes slots, and this is the last handle.
-                    let copy = unsafe { self.buffer.slot(index).peek() };
-                    // SAFETY: I2 — the item was between `top` and `bottom`, so it is not taken.
-                    drop(unsafe { copy.assume_init() });
-                }
-            }
-        }
-
-        impl<T> Drop for RestOfDeque<'_, T> {
-            fn drop(&mut self) {
-                self.drop_all();
-            }
-        }
-
         // Relaxed, for both indices and the buffer: this is the last handle, and `Arc` orders the
         // other handles' accesses before this drop.
         let chain = Chain(self.rarely_written.buffer.load(Relaxed));
-        let indices = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
+        let (mut top, bottom) = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
         // SAFETY: I6 — `chain` owns the current buffer, and outlives the borrow.
         let buffer = unsafe { &*chain.0 };
-        let mut rest = RestOfDeque { buffer, indices };
-        rest.drop_all();
-        mem::forget(rest);
+        // Called a second time by its drop: then it drops the items that are left if an item's
+        // destructor has panicked.
+        let mut drop_rest = Finally(|| {
+            while top != bottom {
+                let index = top;
+                top = after(index, 1);
+                // SAFETY: I1 — only the owner writes slots, and this is the last handle.
+                let copy = unsafe { buffer.slot(index).peek() };
+                // SAFETY: I2 — the item was between `top` and `bottom`, so it is not taken.
+                drop(unsafe { copy.assume_init() });
+            }
+        });
+        (drop_rest.0)();
     }
 }

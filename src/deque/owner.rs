@@ -276,7 +276,7 @@ impl<T> Worker<T> {
             } else if signed_distance(top.index(), bottom) <= 0 {
                 return None;
             } else {
-                self.halve(top.index(), bottom);
+                self.replace(self.capacity() / 2, top.index(), bottom);
             }
         }
     }

@@ -18,7 +18,7 @@ impl<T> Worker<T> {
     /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.buffer().capacity()
+        self.slots().len()
     }
 
     /// Returns the maximum capacity, if [`Builder::max_capacity`](super::Builder) set one.
@@ -138,13 +138,8 @@ impl<T> Worker<T> {
         });
     }
 
-    #[cold]
-    pub(super) fn halve(&self, top: Index, bottom: Index) {
-        self.replace(self.capacity() / 2, top, bottom);
-    }
-
     /// Moves the items to a new buffer of this capacity, which is enough for them.
-    fn replace(&self, capacity: usize, top: Index, bottom: Index) {
+    pub(super) fn replace(&self, capacity: usize, top: Index, bottom: Index) {
         debug_assert!(distance(top, bottom) <= capacity, "I7");
         let old = self.buffer.get();
         let domain = &self.shared.rarely_written.domain;

@@ -9,7 +9,6 @@ use crate::sync::epoch::{Domain, Protected};
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 use crate::sync::spin::relax;
 use crate::sync::{Arc, Index, Relaxed};
-use core::fmt;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 use core::mem::MaybeUninit;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -250,11 +249,4 @@ impl<T> Clone for Stealer<T> {
     }
 }
 
-impl<T> fmt::Debug for Stealer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stealer")
-            .field("flavor", &self.flavor)
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+opaque!([T] Stealer<T>, |it| flavor: it.flavor, len: it.len());

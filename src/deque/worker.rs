@@ -214,14 +214,7 @@ impl<T> Extend<T> for Worker<T> {
     }
 }
 
-impl<T> fmt::Debug for Worker<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("flavor", &self.flavor())
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+opaque!([T] Worker<T>, |it| flavor: it.flavor(), len: it.len());
 
 /// An iterator that pops until the deque is empty: [`Worker::drain`].
 pub struct Drain<'a, T>(&'a Worker<T>);

@@ -9,7 +9,6 @@ use crate::sync::{Unwatched, thread};
 use crate::task::{self, AnyTask, CancelLink, CancelToken, CancelledBy, Cause, Flow, Job};
 use crate::task::{JoinHandle, NewFuture, TaskGroup, TaskSettings};
 use alloc::boxed::Box;
-use core::fmt;
 use core::future::Future;
 
 /// A task that is about to be spawned into an executor.
@@ -241,7 +240,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     fn refused_handle<T: Send + 'static>(&self, reason: Reason) -> JoinHandle<T> {
-        let member = self.group.map(|it| it.group().join());
+        let member = self.group.map(|it| it.group.join());
         let never = || unreachable!("a refused task does not run");
         let (job, handle) =
             task::task_of(never, TaskSettings { member, ..TaskSettings::default() });
@@ -275,7 +274,7 @@ impl<'a> TaskBuilder<'a> {
             return Err(Rejected { item: future, reason: Reason::NoFutures });
         };
         let context = self.context.map(Flow::capture);
-        let member = self.group.map(|it| it.group().join());
+        let member = self.group.map(|it| it.group.join());
         let new =
             NewFuture { polling, token: self.token, context, member, deadline: self.deadline };
         new.spawn(future).map_err(|(f, reason)| Rejected { item: f, reason })
@@ -313,11 +312,7 @@ impl<'a> TaskBuilder<'a> {
         self.hand_over(job, place)
     }
 
-    fn make<T, F>(&self, f: F) -> Made<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
+    fn make<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Made<T> {
         if self.token.is_some() || self.context.is_some() {
             return self.make_boxed(Box::new(f));
         }
@@ -343,7 +338,7 @@ impl<'a> TaskBuilder<'a> {
 
     #[inline(always)]
     fn settings(&self) -> TaskSettings {
-        let member = self.group.map(|it| it.group().join());
+        let member = self.group.map(|it| it.group.join());
         let limited = self.executor.limited();
         // `limited` knows the id of the task's queue; for a `FairScheduler`, the default queue's.
         let home = limited.as_ref().and_then(|it| it.0.home()).or_else(|| self.executor.id());
@@ -371,7 +366,7 @@ impl<'a> TaskBuilder<'a> {
         // After `execute`: a worker that waits for the group could otherwise run a task that the
         // executor then refuses.
         if let (Some(group), Ok(())) = (self.group, &result) {
-            group.group().add(task);
+            group.group.add(task);
         }
         result
     }
@@ -389,12 +384,4 @@ type Place = Unwatched<Mutex<Option<CancelLink>>>;
 /// A task that is not submitted yet.
 type Made<T> = (Job, Option<Place>, JoinHandle<T>);
 
-impl fmt::Debug for TaskBuilder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskBuilder")
-            .field("context", &self.context.is_some())
-            .field("token", &self.token)
-            .field("group", &self.group)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(TaskBuilder<'_>, |it| context: it.context.is_some(), token: it.token, group: it.group);

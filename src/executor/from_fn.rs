@@ -3,7 +3,6 @@
 use super::{AtLeastOne, Executor, ExecutorId, Rejected};
 use crate::task::Job;
 use alloc::boxed::Box;
-use core::fmt;
 use core::num::NonZeroUsize;
 
 /// Returns an executor that passes each job to a function, which must ensure that the job runs.
@@ -185,18 +184,12 @@ impl<F> FromFn<F> {
     /// assert_eq!(*log.lock().unwrap(), ["backlog", "of others", "backlog", "backlog"]);
     /// ```
     #[must_use]
-    pub fn with_yield_now<Y>(self, yield_now: Y) -> Self
-    where
-        Y: Fn() + Send + Sync + 'static,
-    {
+    pub fn with_yield_now<Y: Fn() + Send + Sync + 'static>(self, yield_now: Y) -> Self {
         FromFn { yield_now: Some(Box::new(yield_now)), ..self }
     }
 }
 
-impl<F> Executor for FromFn<F>
-where
-    F: Fn(Job) -> Result<(), Rejected> + Send + Sync,
-{
+impl<F: Fn(Job) -> Result<(), Rejected> + Send + Sync> Executor for FromFn<F> {
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         (self.execute)(job)
     }
@@ -223,8 +216,4 @@ where
     }
 }
 
-impl<F> fmt::Debug for FromFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromFn").field("parallelism", &self.parallelism).finish_non_exhaustive()
-    }
-}
+opaque!([F] FromFn<F>, |it| parallelism: it.parallelism);

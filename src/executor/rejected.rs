@@ -31,11 +31,7 @@ pub struct Rejected<T = Job> {
     pub reason: Reason,
 }
 
-impl<T> fmt::Debug for Rejected<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rejected").field("reason", &self.reason).finish_non_exhaustive()
-    }
-}
+opaque!([T] Rejected<T>, |it| reason: it.reason);
 
 impl<T> fmt::Display for Rejected<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

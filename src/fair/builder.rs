@@ -11,13 +11,11 @@ use super::scheduler::Scheduler;
 use super::scheduler::ends::watch_end;
 use super::scheduler::queues::Queues;
 use crate::executor::{AtLeastOne, Executor, PanicHandler};
-use crate::sync::Arc;
-use crate::sync::clock;
 use crate::sync::lock::Mutex;
+use crate::sync::{Arc, clock};
 use crate::task::{ContextFlow, Flow};
 use alloc::boxed::Box;
 use core::any::Any;
-use core::fmt;
 use core::time::Duration;
 
 const QUANTUM: Duration = Duration::from_micros(100);
@@ -299,8 +297,4 @@ impl FairScheduler {
     }
 }
 
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("quantum", &self.quantum).finish_non_exhaustive()
-    }
-}
+opaque!(Builder, |it| quantum: it.quantum);

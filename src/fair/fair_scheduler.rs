@@ -14,7 +14,6 @@ use super::serving::pass::limited;
 use crate::executor::{Executor, ExecutorId, Futures, Rejected, RejectedBatch, TaskBuilder};
 use crate::sync::{Arc, Text};
 use crate::task::{CancelToken, Flow, Job, JoinHandle, Limited};
-use core::fmt;
 use core::num::NonZeroUsize;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -288,11 +287,7 @@ impl Executor for FairScheduler {
     }
 }
 
-impl fmt::Debug for FairScheduler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FairScheduler")
-            .field("pending", &self.scheduler.queues.pending())
-            .field("tickets", &self.scheduler.tickets.count())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(FairScheduler, |it|
+    pending: it.scheduler.queues.pending(),
+    tickets: it.scheduler.tickets.count()
+);

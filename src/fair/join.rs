@@ -261,11 +261,7 @@ impl Queue {
     /// assert_eq!(letters, 9);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn install<F, R>(&self, f: F) -> R
-    where
-        F: FnOnce() -> R + Send,
-        R: Send,
-    {
+    pub fn install<F: FnOnce() -> R + Send, R: Send>(&self, f: F) -> R {
         if Serving::of(self.line()).is_some() {
             return f();
         }

@@ -7,15 +7,13 @@ use super::queue::Queue;
 use super::queue::error::QueueError;
 use super::queue::handle::{LineRef, QueueHandle};
 use super::queue::polls::Polls;
-use super::scheduler::Scheduler;
-use super::scheduler::ends;
 use super::scheduler::look::{look_again, put};
+use super::scheduler::{Scheduler, ends};
 use super::serving::pass::limited;
 use crate::executor::Futures;
 use crate::sync::{Arc, Text, Unwatched, waker_of, weak};
 use crate::task::{CancelToken, ContextFlow, Flow};
 use alloc::boxed::Box;
-use core::fmt;
 
 /// Builds a [`Queue`].
 ///
@@ -336,12 +334,8 @@ impl Queue {
     }
 }
 
-impl fmt::Debug for QueueBuilder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueueBuilder")
-            .field("name", &self.settings.name)
-            .field("weight", &self.settings.weight)
-            .field("max_parallel", &self.settings.limit)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(QueueBuilder<'_>, |it|
+    name: it.settings.name,
+    weight: it.settings.weight,
+    max_parallel: it.settings.limit
+);

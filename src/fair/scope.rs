@@ -10,7 +10,7 @@ use crate::sync::thread;
 use crate::task::{CancelToken, Flow, JoinError, OnStack, StackKind};
 use alloc::boxed::Box;
 use core::marker::PhantomData;
-use core::{fmt, mem};
+use core::mem;
 
 /// A scope of a queue, into which borrowing jobs are spawned. [`Queue::scope`] opens a scope.
 ///
@@ -255,8 +255,4 @@ impl<'scope> QueueScope<'scope, '_> {
     }
 }
 
-impl fmt::Debug for QueueScope<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueueScope").field("queue", &self.queue).finish_non_exhaustive()
-    }
-}
+opaque!(QueueScope<'_, '_>, |it| queue: it.queue);

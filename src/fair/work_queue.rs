@@ -3,13 +3,11 @@
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
 use super::queue::error::QueueError;
-use crate::executor::{Executor, Rejected, TaskBuilder};
-use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
+use crate::executor::{Executor, Rejected, Shutdown, ShutdownError, TaskBuilder, WouldDeadlock};
 use crate::sync::Unwatched;
 use crate::sync::lock::TakeOnce;
 use crate::task::{CancelToken, JoinHandle};
 use alloc::boxed::Box;
-use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
@@ -339,8 +337,4 @@ impl<In, Out> Clone for Function<In, Out> {
     }
 }
 
-impl<In, Out> fmt::Debug for WorkQueue<In, Out> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkQueue").field("queue", &self.queue).finish_non_exhaustive()
-    }
-}
+opaque!([In, Out] WorkQueue<In, Out>, |it| queue: it.queue);

@@ -5,7 +5,7 @@ use super::waiters::Waiters;
 use super::word::Word;
 use super::{LAIN, LOOK_AGAIN, TOLD};
 use crate::sync::barrier::Barrier;
-use crate::sync::{AtomicU64, Relaxed, const_on_the_machine};
+use crate::sync::{AtomicU64, Finally, Relaxed, const_on_the_machine};
 use core::task::Waker;
 use core::{fmt, mem};
 use crossbeam_utils::CachePadded;
@@ -292,15 +292,7 @@ impl EventCount {
 /// Wakes a sleeper. If its waker panics, calls `rest`, which wakes the other sleepers, before the
 /// panic goes on.
 fn wake(waker: Waker, rest: impl FnMut()) {
-    struct OtherSleepers<F: FnMut()>(F);
-
-    impl<F: FnMut()> Drop for OtherSleepers<F> {
-        fn drop(&mut self) {
-            (self.0)();
-        }
-    }
-
-    let rest = OtherSleepers(rest);
+    let rest = Finally(rest);
     waker.wake();
     mem::forget(rest);
 }

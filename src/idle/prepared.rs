@@ -66,7 +66,7 @@ impl EventCount {
         }
         // Made before the fence: if the fence panics, the drop of `prepared` takes this thread off
         // the count.
-        let prepared = Prepared::new(self, word.stamp());
+        let prepared = Prepared { events: self, since: word.stamp() };
         LOOK_AGAIN.heavy_fence(self.barrier);
         prepared
     }
@@ -91,10 +91,6 @@ impl EventCount {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn new(events: &'a EventCount, since: Stamp) -> Self {
-        Prepared { events, since }
-    }
-
     /// Cancels the sleep. Dropping the value does the same.
     ///
     /// If every prepared thread has been notified, this call passes one notification on to a

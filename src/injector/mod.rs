@@ -81,12 +81,11 @@ use crate::sync::{
 };
 use crate::sync::{array_on_the_machine, const_on_the_machine};
 use around::Orphan;
-use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::ptr;
 use crossbeam_utils::CachePadded;
 use segment::{Segment, Tagged};
-use word::{FIRST, Head, Tail, end_of};
+use word::{FIRST, Head, Spot, Tail};
 
 /// A thread that sees a slot marked also sees the item in it.
 const FILLED: Pair = Pair::named("injector::FILLED");
@@ -256,7 +255,8 @@ impl<T> Injector<T> {
         /// ```
         #[must_use]
         pub fn new() -> Self {
-            let start = end_of(FIRST, Self::SLOTS);
+            // The end of a segment: a `head` that counts no orphans, and an open `tail`.
+            let start = Spot::of(FIRST, Self::SLOTS).0;
             Injector {
                 head: CachePadded::new(HeadLine {
                     word: AtomicU64::new(start),
@@ -388,11 +388,4 @@ impl<T> Default for Injector<T> {
     }
 }
 
-impl<T> fmt::Debug for Injector<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Injector")
-            .field("len", &self.len())
-            .field("is_closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+opaque!([T] Injector<T>, |it| len: it.len(), is_closed: it.is_closed());

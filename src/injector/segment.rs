@@ -74,7 +74,7 @@ impl<T> SegmentSlot<T> {
 pub(super) struct Segment<T> {
     pub(super) next: AtomicPtr<Segment<T>>,
     number: AtomicU64,
-    is_lasting: bool,
+    pub(super) is_lasting: bool,
     /// In a model, watches `number` and `next`.
     watch: Watch,
     /// In a model, watches the allocation.
@@ -235,10 +235,6 @@ impl<T> Segment<T> {
     fn slot_at(segment: *mut Self, offset: usize) -> *mut SegmentSlot<T> {
         let (_, at) = Self::layout();
         segment.cast::<u8>().wrapping_add(at).cast::<SegmentSlot<T>>().wrapping_add(offset)
-    }
-
-    pub(super) fn is_lasting(&self) -> bool {
-        self.is_lasting
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use super::around::Orphan;
 use super::segment::Segment;
 use super::word::{Position, Spot};
 use super::{Injector, KEPT, LEFT, LINKED, QUIET, SPARED, SWEPT, VISIT};
-use crate::sync::{AtomicPtr, MAX_LASTING, MAX_OTHERS, Relaxed};
+use crate::sync::{AtomicPtr, Finally, MAX_LASTING, MAX_OTHERS, Relaxed};
 use alloc::boxed::Box;
 use core::ptr;
 
@@ -152,7 +152,7 @@ impl<T> Injector<T> {
     pub(super) unsafe fn keep(&self, segment: *mut Segment<T>) {
         let (for_lasting, for_others) = self.shelf.spares[..Self::PLACES].split_at(Self::LASTING);
         // SAFETY: by 1 no other thread has the segment, so none has freed it.
-        let is_lasting = unsafe { &*segment }.is_lasting();
+        let is_lasting = unsafe { &*segment }.is_lasting;
         let (places, most) =
             if is_lasting { (for_lasting, MAX_LASTING) } else { (for_others, MAX_OTHERS) };
         loop {
@@ -179,51 +179,45 @@ impl<T> Injector<T> {
 
 impl<T> Drop for Injector<T> {
     fn drop(&mut self) {
-        /// Frees the memory even if an item's destructor panics.
-        struct RestOfInjector<'a, T>(&'a Injector<T>);
-
-        impl<T> Drop for RestOfInjector<'_, T> {
-            fn drop(&mut self) {
-                while self.0.pop().is_some() {}
-                let shelf = &*self.0.shelf;
-                let mut segment = shelf.unlinked.load(Relaxed);
-                if segment.is_null() {
-                    segment = shelf.first.load(Relaxed);
-                }
-                while !segment.is_null() {
-                    // SAFETY: I6 — only this thread still has the injector.
-                    let (_, next) = unsafe { self.0.link(segment) };
-                    let next = next.load(Relaxed);
-                    // SAFETY: I6 — only we have the segment, and we have read its link.
-                    unsafe { Segment::free(segment) };
-                    segment = next;
-                }
-                for place in &shelf.spares {
-                    let spare = place.load(Relaxed);
-                    if !spare.is_null() {
-                        // SAFETY: I6 — only we have the spare, which is in no list of segments.
-                        unsafe { Segment::free(spare) };
-                    }
-                }
-                for list in [&shelf.orphans, &shelf.resolved] {
-                    let is_listed = ptr::eq(list, &shelf.orphans);
-                    let mut orphan = list.load(Relaxed);
-                    while !orphan.is_null() {
-                        // SAFETY: I6 — only we have the orphan, and each orphan is in one of the
-                        // two lists.
-                        let this = unsafe { Box::from_raw(orphan) };
-                        let link = if is_listed { &this.next } else { &this.next_resolved };
-                        orphan = link.load(Relaxed);
-                    }
+        // Frees the memory even if an item's destructor panics.
+        let _rest = Finally(|| {
+            while self.pop().is_some() {}
+            let shelf = &*self.shelf;
+            let mut segment = shelf.unlinked.load(Relaxed);
+            if segment.is_null() {
+                segment = shelf.first.load(Relaxed);
+            }
+            while !segment.is_null() {
+                // SAFETY: I6 — only this thread still has the injector.
+                let (_, next) = unsafe { self.link(segment) };
+                let next = next.load(Relaxed);
+                // SAFETY: I6 — only we have the segment, and we have read its link.
+                unsafe { Segment::free(segment) };
+                segment = next;
+            }
+            for place in &shelf.spares {
+                let spare = place.load(Relaxed);
+                if !spare.is_null() {
+                    // SAFETY: I6 — only we have the spare, which is in no list of segments.
+                    unsafe { Segment::free(spare) };
                 }
             }
-        }
-
-        let rest = RestOfInjector(self);
-        while rest.0.pop().is_some() {}
+            for list in [&shelf.orphans, &shelf.resolved] {
+                let is_listed = ptr::eq(list, &shelf.orphans);
+                let mut orphan = list.load(Relaxed);
+                while !orphan.is_null() {
+                    // SAFETY: I6 — only we have the orphan, and each orphan is in one of the
+                    // two lists.
+                    let this = unsafe { Box::from_raw(orphan) };
+                    let link = if is_listed { &this.next } else { &this.next_resolved };
+                    orphan = link.load(Relaxed);
+                }
+            }
+        });
+        while self.pop().is_some() {}
         if cfg!(debug_assertions) {
-            rest.0.sweep();
-            let orphans = rest.0.shelf.orphans.load(Relaxed);
+            self.sweep();
+            let orphans = self.shelf.orphans.load(Relaxed);
             assert!(orphans.is_null(), "an orphan whose slot is settled stays in its list");
         }
     }

@@ -72,10 +72,7 @@ impl<T> Injector<T> {
     /// ```
     #[inline(always)]
     pub fn steal(&self) -> Steal<T> {
-        match self.pop() {
-            Some(item) => Steal::Success(item),
-            None => Steal::Empty,
-        }
+        self.pop().map_or(Steal::Empty, Steal::Success)
     }
 
     /// Completes a `pop` that has claimed a slot without an item.
@@ -129,7 +126,7 @@ impl<T> Injector<T> {
             self.leave_segment(head.number());
             return Steal::Retry;
         }
-        self.head.tail_seen.store(tail.spot().0, PUSHED.release());
+        self.head.tail_seen.store(tail.0, PUSHED.release());
         let segment = self.head_segment();
         if !self.claim_slots(head, 1) {
             contention.wait();
@@ -153,7 +150,7 @@ impl<T> Injector<T> {
         }
         let is_there = segment.has_item_at(head.offset());
         if is_there && head.offset() % REFRESH == 0 {
-            self.head.tail_seen.store(self.end().spot().0, PUSHED.release());
+            self.head.tail_seen.store(self.end().0, PUSHED.release());
         }
         is_there
     }
@@ -166,7 +163,7 @@ impl<T> Injector<T> {
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
-        settled == head.0 && settled == self.end().spot().0
+        settled == head.0 && settled == self.end().0
     }
 
     /// Returns whether nothing is left to take, even in a slot that a consumer is about to give up.

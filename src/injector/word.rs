@@ -35,11 +35,6 @@ pub(super) const fn number_after(number: u64) -> u64 {
     (number + 1) % NUMBERS
 }
 
-/// Returns the word for the end of a segment: a `head` that counts no orphans, or an open `tail`.
-pub(super) const fn end_of(number: u64, slots: usize) -> u64 {
-    (number << NUMBER_SHIFT) | slots as u64
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head(pub(super) u64);
 
@@ -106,12 +101,6 @@ impl Tail {
     #[inline(always)]
     pub(super) const fn is_closed(self) -> bool {
         self.0 & CLOSED_BIT != 0
-    }
-
-    /// Returns this tail as a spot. The tail must be open.
-    #[inline(always)]
-    pub(super) const fn spot(self) -> Spot {
-        Spot(self.0)
     }
 
     pub(super) const fn in_next_segment(self) -> Self {

@@ -17,7 +17,6 @@ use crate::task::{current, gate};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
-use core::fmt;
 use std::io;
 
 impl Builder {
@@ -257,8 +256,4 @@ impl Pool {
     }
 }
 
-impl fmt::Debug for WorkerThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerThread").field("index", &self.index()).finish_non_exhaustive()
-    }
-}
+opaque!(WorkerThread, |it| index: it.index());

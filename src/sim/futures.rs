@@ -4,7 +4,7 @@ use super::timers::Timer;
 use super::turns::Turns;
 use crate::executor::Reason;
 use crate::sync::thread;
-use crate::task::{CancelToken, CancelledBy, ExecutorId, Job, Living, Polling};
+use crate::task::{CancelledBy, ExecutorId, Job, Living, Polling};
 use core::mem;
 use core::task::Waker;
 
@@ -71,9 +71,5 @@ impl Turns {
 
     pub(super) fn is_over(&self) -> bool {
         self.state.lock().is_over
-    }
-
-    pub(super) fn end_token(&self) -> CancelToken {
-        self.end.token()
     }
 }

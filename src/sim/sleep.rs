@@ -99,8 +99,7 @@ impl Future for Sleep {
             SleepState::Over => return Poll::Ready(()),
         };
         let time = |now: u64| if is_relative { now.saturating_add(nanos) } else { nanos };
-        let timer = turns.set_timer(before, time, waker);
-        match timer {
+        match turns.set_timer(before, time, waker) {
             Some(timer) => {
                 self.0 = SleepState::Set(turns, timer);
                 Poll::Pending

@@ -9,7 +9,6 @@ use crate::sync::{Unwatched, clock};
 use crate::task::{CancelToken, Job};
 use alloc::format;
 use alloc::vec::Vec;
-use core::fmt;
 use core::num::NonZeroUsize;
 use core::time::Duration;
 
@@ -178,7 +177,7 @@ impl Stepper {
     /// ```
     #[must_use]
     pub fn panicked(&self) -> usize {
-        self.turns.panicked()
+        self.turns.state.lock().panicked
     }
 }
 
@@ -227,7 +226,7 @@ impl Executor for StepperHandle {
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.0.size()).expect("a stepper has at least one thread")
+        NonZeroUsize::new(self.0.threads.len()).expect("a stepper has at least one thread")
     }
 
     fn id(&self) -> Option<ExecutorId> {
@@ -235,7 +234,7 @@ impl Executor for StepperHandle {
     }
 
     fn end(&self) -> Option<CancelToken> {
-        Some(self.0.end_token())
+        Some(self.0.end.token())
     }
 
     fn futures(&self) -> Option<Futures> {
@@ -269,10 +268,6 @@ impl Executor for Stepper {
     }
 }
 
-impl fmt::Debug for Stepper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stepper").field("now", &self.now()).finish_non_exhaustive()
-    }
-}
+opaque!(Stepper, |it| now: it.now());
 
 opaque!(StepperHandle);

@@ -43,7 +43,7 @@ pub(super) struct TurnState {
     /// For each thread, whether it was woken since it last slept.
     woken: Vec<bool>,
     random: u64,
-    panicked: usize,
+    pub(super) panicked: usize,
     /// Whether the stepper has been dropped. Then no job begins, and no thread waits for the clock.
     pub(super) is_over: bool,
 }
@@ -176,16 +176,8 @@ impl Turns {
         }
     }
 
-    pub(super) fn size(&self) -> usize {
-        self.threads.len()
-    }
-
     pub(super) fn now(&self) -> u64 {
         self.state.lock().now
-    }
-
-    pub(super) fn panicked(&self) -> usize {
-        self.state.lock().panicked
     }
 
     pub(super) fn push(&self, job: Job) -> Result<(), Job> {

@@ -154,10 +154,10 @@ mod model {
     use loom::cell::UnsafeCell;
     use loom::sync::atomic::AtomicUsize;
     use std::boxed::Box;
+    use std::mem;
     use std::sync::Arc;
     use std::sync::atomic::Ordering::{Acquire, Release};
     use std::vec::Vec;
-    use std::{fmt, mem};
 
     /// An object that can be retired. It notes whether it was reclaimed, so that a later use fails.
     #[derive(Debug)]
@@ -244,11 +244,7 @@ mod model {
     // `retire`.
     unsafe impl Send for DomainState {}
 
-    impl fmt::Debug for Domain {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.pad("Domain { .. }")
-        }
-    }
+    opaque!(Domain);
 
     impl Domain {
         /// Makes a domain in which nothing has been retired.

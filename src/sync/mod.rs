@@ -235,6 +235,16 @@ pub(crate) fn waker_of(wake: impl Fn() + Send + Sync + 'static) -> core::task::W
     Unwatched::new(Calls(wake)).into()
 }
 
+/// Calls the closure when it is dropped, even if a panic is under way.
+pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// The only ordering that other modules write bare. The others have names: see [`order`].
 pub(crate) use core::sync::atomic::Ordering::Relaxed;
 

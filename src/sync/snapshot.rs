@@ -9,7 +9,6 @@
 use super::epoch::{Domain, Protected};
 use super::order::Pair;
 use super::{AtomicPtr, Relaxed};
-use core::fmt;
 use std::boxed::Box;
 
 /// A thread that reads the pointer to a value also sees the value's contents.
@@ -70,8 +69,4 @@ unsafe impl<T: Send + Sync> Send for Snapshot<T> {}
 // may free it, which needs `T: Send`.
 unsafe impl<T: Send + Sync> Sync for Snapshot<T> {}
 
-impl<T> fmt::Debug for Snapshot<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("Snapshot { .. }")
-    }
-}
+opaque!([T] Snapshot<T>);

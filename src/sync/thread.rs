@@ -107,15 +107,7 @@ pub(crate) fn resume_after<T>(payload: Payload, rest: T) -> ! {
     resume(payload)
 }
 
-/// Calls the closure when it is dropped, even if a panic is under way.
-pub(crate) struct Finally<F: FnMut()>(pub(crate) F);
-
-impl<F: FnMut()> Drop for Finally<F> {
-    #[inline]
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
+pub(crate) use super::Finally;
 
 #[cfg(not(any(loom, shuttle)))]
 mod machine {

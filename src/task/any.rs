@@ -183,14 +183,8 @@ impl AnyTask {
         self.0.run(count)
     }
 
-    /// Polls a future on behalf of its executor. Also returns `self`, for the future's next job.
-    #[inline(always)]
-    pub(crate) fn poll_again(self) -> (Polled, AnyTask) {
-        (self.0.poll_again(None), self)
-    }
-
-    /// Polls a future on behalf of its queue's server. If the future ends, `count` takes it off the
-    /// queue's count. After `Yields`, the next job takes over the caller's reference.
+    /// Polls a future on behalf of its executor, or of its queue's server. If the future ends,
+    /// `count` takes it off the queue's count. After `Yields`, the next job takes over the caller's reference.
     #[inline(always)]
     pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
         self.0.poll_again(count)

@@ -1,7 +1,6 @@
 //! The future that waits for the cancellation of a token.
 
 use super::cancel::{CancelLink, CancelToken};
-use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
@@ -49,8 +48,4 @@ impl Future for Cancelled {
     }
 }
 
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled").field("token", &self.token).finish_non_exhaustive()
-    }
-}
+opaque!(Cancelled, |it| token: it.token);

@@ -51,11 +51,7 @@ where
     (job, JoinHandle::new(Reference(cell as NonNull<dyn Task<T>>)))
 }
 
-impl<F, T> Task<T> for Cell<F, T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
+impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> Task<T> for Cell<F, T> {
     fn core(&self) -> &TaskCore<T> {
         &self.core
     }
@@ -65,11 +61,7 @@ where
     }
 }
 
-impl<F, T> Unfinished for Cell<F, T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
+impl<F: FnOnce() -> T + Send + 'static, T: Send + 'static> Unfinished for Cell<F, T> {
     fn common(&self) -> &Common {
         &self.core
     }

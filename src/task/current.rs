@@ -35,11 +35,6 @@ pub(super) fn during<R>(
     group: *const (),
     f: impl FnOnce() -> R,
 ) -> R {
-    enter(task_frame(home, state, group), f)
-}
-
-#[inline]
-fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Frame {
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
@@ -47,7 +42,7 @@ fn task_frame(home: Option<ExecutorId>, state: &State, group: *const ()) -> Fram
     // task of a guest's executor does not: it is no part of the task inside which the guest runs.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
-    Frame { home, state, stop, group, outer, ..Frame::on(around.base) }
+    enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
 }
 
 per_thread! {
@@ -302,18 +297,9 @@ pub(crate) fn is_aside() -> bool {
 
 #[inline]
 fn enter<R>(frame: Frame, f: impl FnOnce() -> R) -> R {
-    let _entered = Entered(replace(&raw const frame));
+    let outer = replace(&raw const frame);
+    let _back = Finally(|| _ = replace(outer));
     f()
-}
-
-/// On drop, makes the previous frame the innermost again.
-struct Entered(*const Frame);
-
-impl Drop for Entered {
-    #[inline]
-    fn drop(&mut self) {
-        replace(self.0);
-    }
 }
 
 #[inline]

@@ -23,7 +23,7 @@ pub(super) struct Enrollment {
     /// The index of the future on its executor's roll (`Living`), or `NOWHERE`.
     index: AtomicUsize,
     has_token: bool,
-    own_wake: OwnWake,
+    pub(super) own_wake: OwnWake,
     link: Mutex<Option<CancelLink>>,
     /// The cause of the first request to cancel the future.
     cause: Mutex<Option<Cause>>,
@@ -41,7 +41,7 @@ impl Enrollment {
             number,
             index: AtomicUsize::new(NOWHERE),
             has_token,
-            own_wake: OwnWake::none(),
+            own_wake: OwnWake::default(),
             link: Mutex::default(),
             cause: Mutex::default(),
         }
@@ -181,10 +181,6 @@ impl Enrollment {
 
     pub(super) fn ended(&self) {
         self.polling.ended(self.number);
-    }
-
-    pub(super) fn note_own_wake(&self) {
-        self.own_wake.note();
     }
 
     pub(super) fn note_cause(&self, cause: &Cause) {

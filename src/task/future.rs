@@ -115,11 +115,7 @@ impl NewFuture<'_> {
     }
 }
 
-impl<F> FutureCell<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
+impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     /// Returns the refused future, unless another thread has cancelled it.
     fn take_back(&self, reason: Reason) -> Option<F> {
         if !self.core.state.claim() {
@@ -247,11 +243,7 @@ where
     }
 }
 
-impl<F> Task<F::Output> for FutureCell<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
+impl<F: Future<Output: Send + 'static> + Send + 'static> Task<F::Output> for FutureCell<F> {
     fn core(&self) -> &TaskCore<F::Output> {
         &self.core
     }
@@ -261,25 +253,17 @@ where
     }
 }
 
-impl<F> Wakes for FutureCell<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
+impl<F: Future<Output: Send + 'static> + Send + 'static> Wakes for FutureCell<F> {
     fn wake(&self) {
         if current::is_in(&self.core.state) {
-            self.enrollment.note_own_wake();
+            self.enrollment.own_wake.note();
         } else if self.core.state.wake() {
             self.enrollment.submit(self, false);
         }
     }
 }
 
-impl<F> Unfinished for FutureCell<F>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
+impl<F: Future<Output: Send + 'static> + Send + 'static> Unfinished for FutureCell<F> {
     fn common(&self) -> &Common {
         &self.core
     }

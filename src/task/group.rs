@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::future::Future;
 use core::task::Waker;
 use core::time::Duration;
-use core::{fmt, mem, ptr};
+use core::{mem, ptr};
 
 /// Tasks that are waited for together.
 ///
@@ -41,7 +41,7 @@ use core::{fmt, mem, ptr};
 /// ```
 #[derive(Clone, Default)]
 pub struct TaskGroup {
-    pub(super) group: Group,
+    pub(crate) group: Group,
     pub(super) context: Option<Flow>,
 }
 
@@ -189,10 +189,6 @@ impl TaskGroup {
             until(group.clone(), |it| &it.0.ends, Group::is_done).await;
             group.outcome()
         }
-    }
-
-    pub(crate) fn group(&self) -> &Group {
-        &self.group
     }
 }
 
@@ -392,8 +388,4 @@ impl Drop for PolledAt {
     }
 }
 
-impl fmt::Debug for TaskGroup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskGroup").field("pending", &self.pending()).finish_non_exhaustive()
-    }
-}
+opaque!(TaskGroup, |it| pending: it.pending());

@@ -4,15 +4,13 @@
 use super::any::{AnyTask, Limited, Reference};
 use super::cell::{Task, TaskCore, go_on};
 use super::current;
-use super::error::CancelledBy;
-use super::error::JoinError;
+use super::error::{CancelledBy, JoinError};
 use super::gate::{self, Bed, Here, Watched};
 use super::state::Cancel;
 use crate::idle::Park;
 use crate::sync::clock::{self, Instant};
 use crate::sync::thread;
 use alloc::vec::Vec;
-use core::fmt;
 use core::future::Future;
 use core::mem;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -389,10 +387,4 @@ impl<T> Drop for JoinHandle<T> {
     }
 }
 
-impl<T> fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle")
-            .field("is_finished", &self.is_finished())
-            .finish_non_exhaustive()
-    }
-}
+opaque!([T] JoinHandle<T>, |it| is_finished: it.is_finished());

@@ -212,11 +212,6 @@ impl Job {
     pub(super) fn kind(&self) -> *const Kind {
         self.kind.as_ptr().map_addr(|it| it & !TAG)
     }
-
-    #[inline]
-    pub(crate) fn forget(self) {
-        mem::forget(self);
-    }
 }
 
 impl Drop for Job {

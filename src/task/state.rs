@@ -336,13 +336,10 @@ impl State {
 
 /// Whether a part of the current poll has woken the future. A store sets this flag, where
 /// `State::wake` needs a read-modify-write: the flag is read only after all parts have ended (I9).
+#[derive(Default)]
 pub(super) struct OwnWake(AtomicBool);
 
 impl OwnWake {
-    pub(super) fn none() -> Self {
-        OwnWake(AtomicBool::new(false))
-    }
-
     pub(super) fn note(&self) {
         self.0.store(true, Relaxed); // Relaxed: the poll ends, and calls `take`, after this part
     }

@@ -4,7 +4,6 @@
 use super::tracks::{Event, NOWHERE, Tracks, of_this_thread};
 use crate::sync::Unwatched;
 use crate::task::ContextFlow;
-use core::fmt;
 
 /// A [context](ContextFlow) that records its tasks. Made by
 /// [`Timeline::record`](super::Timeline::record).
@@ -80,17 +79,6 @@ impl Drop for Running {
     }
 }
 
-impl fmt::Debug for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Record").field("number", &self.name).finish_non_exhaustive()
-    }
-}
+opaque!(Record, |it| number: it.name);
 
-impl fmt::Debug for Spawned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spawned")
-            .field("on", &self.on)
-            .field("nanos", &self.at)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Spawned, |it| on: it.on, nanos: it.at);

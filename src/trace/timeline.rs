@@ -7,7 +7,6 @@ use super::slice::Slice;
 use super::tracks::{self, ASLEEP, Event, NOWHERE, Tracks};
 use crate::sync::{Text, Unwatched};
 use alloc::vec::Vec;
-use core::fmt;
 use std::io;
 
 /// The default maximum of slices for each thread. It limits a thread's slices to 2 MiB of memory.
@@ -152,11 +151,4 @@ impl Default for Timeline {
     }
 }
 
-impl fmt::Debug for Timeline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timeline")
-            .field("threads", &self.0.threads().len())
-            .field("lost", &self.lost())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Timeline, |it| threads: it.0.threads().len(), lost: it.lost());

@@ -246,10 +246,6 @@ impl Line {
         self.reason.lock().clone()
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
-        self.life.look().has_ended()
-    }
-
     /// Returns whether the queue has a capacity. If so, each task leaves the life word's count
     /// before its handle reports the task done. So a caller that has joined a task finds the task's
     /// room free.

@@ -61,6 +61,7 @@ use core::time::Duration;
 /// assert_eq!(request.spawn(|| 6 * 7).join()?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[allow(unused_variables)] // of the default methods, which do nothing
 pub trait Policy: Send + Sync + 'static {
     /// Returns the queue to serve next, or `None` if no queue is ready.
     ///
@@ -73,31 +74,21 @@ pub trait Policy: Send + Sync + 'static {
     fn pick(&self, ready: Ready<'_>) -> Option<Pick>;
 
     /// Is called when a new queue has taken this slot, before any thread serves the queue.
-    fn opened(&self, slot: usize) {
-        let _ = slot;
-    }
+    fn opened(&self, slot: usize) {}
 
     /// Is called before the queue in this slot gets a lower weight, or after it has got a higher
     /// weight. The policy can convert the queue's debt for past service.
-    fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {
-        let _ = (slot, change, ready);
-    }
+    fn reweighted(&self, slot: usize, change: Reweighted, ready: Ready<'_>) {}
 
     /// Is called before the queue in this slot is added to the ready set. Several threads may call
     /// this for one addition.
-    fn arrives(&self, slot: usize, ready: Ready<'_>) {
-        let _ = (slot, ready);
-    }
+    fn arrives(&self, slot: usize, ready: Ready<'_>) {}
 
     /// Is called after the queue in this slot was added to the ready set, or removed from it.
-    fn changed(&self, slot: usize, ready: Ready<'_>) {
-        let _ = (slot, ready);
-    }
+    fn changed(&self, slot: usize, ready: Ready<'_>) {}
 
     /// Is called when a task of the picked queue was found, before that task runs.
-    fn begins(&self, pick: Pick) {
-        let _ = pick;
-    }
+    fn begins(&self, pick: Pick) {}
 
     /// Is called after the picked queue was served, with a service of zero if the queue had no
     /// task.
@@ -106,9 +97,7 @@ pub trait Policy: Send + Sync + 'static {
     /// - If a thread waits for a task and runs that task itself, the service belongs to no pick.
     /// - If tasks of a pick sleep in waits for forks, there is one more call before each sleep.
     ///   Each call has the service since the previous call for the pick.
-    fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {
-        let _ = (pick, service, ready);
-    }
+    fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {}
 }
 
 /// The choice of a [`Policy`].

@@ -23,7 +23,6 @@ use crate::fair::line::once::Once;
 use crate::sync::clock;
 use crate::sync::{AtomicU64, GROUP, GROUPS, Relaxed, array_on_the_machine, const_on_the_machine};
 use alloc::boxed::Box;
-use core::fmt;
 
 /// A nanosecond at weight 1 is 2^`UNITS` units of virtual time. So even a queue of the greatest
 /// weight, 2³², is charged 24 units for 100 µs.
@@ -345,8 +344,4 @@ impl Default for WeightedFair {
     }
 }
 
-impl fmt::Debug for WeightedFair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeightedFair").field("now", &self.now.load(Relaxed)).finish_non_exhaustive()
-    }
-}
+opaque!(WeightedFair, |it| now: it.now.load(Relaxed));

@@ -9,8 +9,7 @@ use crate::fair::line::flight::{AT_ONCE, FREE, Kept};
 use crate::fair::scheduler::drops::cause_to_drop;
 use crate::fair::scheduler::ends::{begin_end, clear, end_lease};
 use crate::fair::scheduler::submit::{accept, look_after_poll, push_poll, put_poll};
-use crate::task::current;
-use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason};
+use crate::task::{Cause, ExecutorId, Job, JoinHandle, Limited, Living, Polling, Reason, current};
 use core::future::Future;
 
 impl Queue {

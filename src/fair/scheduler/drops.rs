@@ -5,14 +5,8 @@ use super::Scheduler;
 use crate::executor::PanicHandler;
 use crate::fair::line::Line;
 use crate::fair::line::counters::tell;
-use crate::fair::line::life::Look;
 use crate::sync::Relaxed;
 use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
-
-#[inline]
-pub(crate) fn end_task(line: &Line) -> Look {
-    line.life.end_tasks(1)
-}
 
 /// Returns the cause for dropping the queue's jobs, if the queue is cancelled or the executor has
 /// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). So the caller
@@ -39,7 +33,7 @@ pub(crate) fn discard(panics: &PanicHandler, line: &Line, by: Cause) -> usize {
 /// whether this call has ended the task.
 pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Cause) -> bool {
     let count = |_: Ended| {
-        end_task(line);
+        line.life.end_tasks(1);
         tell(&line.counters.cancelled, 1);
     };
     let Some(task) = job.task().filter(|task| task.is_counted()) else {
@@ -51,7 +45,7 @@ pub(crate) fn drop_job(panics: &PanicHandler, line: &Line, job: Job, cause: Caus
             }
         });
         let is_ours = dropped.unwrap_or(true);
-        end_task(line);
+        line.life.end_tasks(1);
         tell(if is_ours { &line.counters.cancelled } else { &line.counters.tombstones }, 1);
         return is_ours;
     };
@@ -66,7 +60,7 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     match job.task().filter(|it| it.is_counted()) {
         Some(task) => sweep(line, task),
         None => {
-            end_task(line);
+            line.life.end_tasks(1);
             tell(&line.counters.tombstones, 1);
         }
     }
@@ -81,7 +75,7 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
 /// of the slot was not counted.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
-        end_task(line);
+        line.life.end_tasks(1);
         tell(&line.counters.tombstones, 1);
     } else if !task.is_future() || task.home() == line.id() {
         line.litter.fetch_sub(1, Relaxed);

@@ -2,7 +2,7 @@
 //! that serves nothing: it only keeps the queue from being over.
 
 use super::Scheduler;
-use super::drops::{discard, end_futures, end_task};
+use super::drops::{discard, end_futures};
 use super::look::{changed, place_is_free};
 use crate::executor::{ExecutorId, Shutdown};
 use crate::fair::LOOK;
@@ -71,7 +71,7 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
 pub(crate) fn begin_end(line: &Line) {
     // The hold begins before the task leaves the count, so that the queue is not over in between.
     line.life.begin_lease_anyway();
-    end_task(line);
+    line.life.end_tasks(1);
 }
 
 /// Closes the queue. Returns whether it was open. The caller has a handle.
@@ -96,7 +96,7 @@ fn tell_end(scheduler: &Scheduler, line: &Line) {
 pub(crate) fn end_of(scheduler: &Scheduler, line: &Line) -> CancelToken {
     // Relaxed, `is_ended`: this load runs under the lock of `line.end`. The thread that notes the
     // executor's end takes that lock afterwards, to cancel the token.
-    let has_ended = || scheduler.below.is_ended() || line.has_ended();
+    let has_ended = || scheduler.below.is_ended() || line.life.look().has_ended();
     line.end.token_unless(has_ended, || reason_of(scheduler, line))
 }
 

@@ -11,11 +11,10 @@ use crate::fair::line::{Line, QueuedJob};
 use crate::fair::policy::tiers::Tier;
 use crate::fair::policy::{Pick, Service};
 use crate::fair::scheduler::Scheduler;
-use crate::fair::scheduler::drops::{drop_job, end_task, sweep};
+use crate::fair::scheduler::drops::{drop_job, sweep};
 use crate::fair::scheduler::ends::end_lease;
 use crate::fair::scheduler::queues::Queues;
-use crate::sync::thread;
-use crate::sync::{Arc, Relaxed};
+use crate::sync::{Arc, Relaxed, thread};
 use crate::task::{AnyTask, Cause, Ended, Job, Polled};
 use core::cell::Cell;
 use core::mem;
@@ -45,6 +44,7 @@ pub(crate) struct Lease<'a> {
 }
 
 /// The progress of a lease, and its sums since it last updated the queue's counters.
+#[derive(Default)]
 pub(crate) struct Progress {
     /// The time at which the lease began, in nanoseconds.
     start: u64,
@@ -65,10 +65,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(start: u64) -> Self {
-        let [told, now] = [start; 2];
-        let [away, ended, ran, panicked, tombstones, swept, polls] = [0; 7];
-        let tasks = 0;
-        Progress { start, now, tasks, told, away, ended, ran, panicked, tombstones, swept, polls }
+        Progress { start, now: start, told: start, ..Progress::default() }
     }
 
     /// Advances to a new reading of the clock. Ignores a reading that is earlier by at most
@@ -221,6 +218,7 @@ pub(crate) fn run_up_to(
     Some(false)
 }
 
+/// Runs an entry's job. Drops the job if its queue was cancelled or its task has expired.
 #[inline(always)] // takes an entry of five words by value
 fn run_entry(
     scheduler: &Scheduler,
@@ -233,18 +231,6 @@ fn run_entry(
         let wait = progress.now.saturating_sub(since);
         line.waits.get_or_make(Waits::new).note(wait);
     }
-    run_job(scheduler, line, job, progress, lane);
-}
-
-/// Runs a job. Drops the job if its queue was cancelled or its task has expired.
-#[inline(always)]
-fn run_job(
-    scheduler: &Scheduler,
-    line: &Line,
-    job: Job,
-    progress: &mut Progress,
-    lane: Option<&mut Lane<'_>>,
-) {
     let panics = &scheduler.below.panics;
     let has_run = if job.is_half() {
         // A fork runs even in a cancelled queue, because the task that offered the fork waits for
@@ -316,7 +302,7 @@ fn run_counted(
     let ended = Cell::new(None);
     let count = |how| {
         ended.set(Some(how));
-        end_task(line);
+        line.life.end_tasks(1);
         match how {
             Ended::Returned => tell(&counters.completed, 1),
             Ended::Panicked => {}

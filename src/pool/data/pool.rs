@@ -75,10 +75,6 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    pub(crate) fn new(target: usize) -> Self {
-        Crew { target, ..Default::default() }
-    }
-
     pub(crate) fn surplus(&self) -> usize {
         self.alive.saturating_sub(self.target + self.blocked)
     }
@@ -89,10 +85,6 @@ impl Crew {
 
     pub(crate) fn is_too_small(&self) -> bool {
         self.alive < self.target + self.blocked
-    }
-
-    pub(crate) fn wanted(&self) -> usize {
-        self.target + self.guests
     }
 
     pub(crate) fn take_index(&mut self) -> usize {

@@ -54,12 +54,6 @@ pub(crate) struct Settings {
     pub(crate) is_hosted: bool,
 }
 
-impl Settings {
-    pub(crate) fn has_own_park(&self) -> bool {
-        self.make_park.is_some()
-    }
-}
-
 pub(crate) fn at_least_one(threads: usize) -> io::Result<NonZeroUsize> {
     let refused =
         || io::Error::new(io::ErrorKind::InvalidInput, "a pool needs at least one thread");

@@ -310,7 +310,7 @@ impl Local {
         while self.deque.next_index() != index && !is_there {
             match self.deque.pop() {
                 Some(job) if job.is_on_stack(head) => {
-                    job.forget();
+                    mem::forget(job);
                     is_there = true;
                 }
                 Some(job) => above.push(job),

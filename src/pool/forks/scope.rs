@@ -20,7 +20,7 @@ use crate::task::current::Waiter;
 use crate::task::{Bed, CancelToken, Capture, Job, JoinError, Kind};
 use core::marker::PhantomData;
 use core::task::Waker;
-use core::{fmt, mem, ptr};
+use core::{mem, ptr};
 
 /// A scope into which borrowing jobs are spawned: [`ThreadPool::scope`].
 ///
@@ -352,8 +352,4 @@ impl Local {
     }
 }
 
-impl fmt::Debug for Scope<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("pool", &self.pool).finish_non_exhaustive()
-    }
-}
+opaque!(Scope<'_, '_>, |it| pool: it.pool);

@@ -18,7 +18,7 @@ use crate::sync::lock::Mutex;
 use crate::sync::thread;
 use crate::task::{CancelledBy, JoinError, depth};
 use core::task::Waker;
-use core::{fmt, mem, ptr};
+use core::{mem, ptr};
 
 /// A handle to a job of a scope: [`Scope::spawn_with_handle`].
 ///
@@ -270,11 +270,4 @@ impl<T> ScopedJoinHandle<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_finished = self.is_finished();
-        f.debug_struct("ScopedJoinHandle")
-            .field("is_finished", &is_finished)
-            .finish_non_exhaustive()
-    }
-}
+opaque!([T] ScopedJoinHandle<'_, T>, |it| is_finished: it.is_finished());

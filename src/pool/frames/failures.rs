@@ -94,19 +94,12 @@ impl Failures {
 
     #[cold]
     fn take_known(&self) -> Option<JoinError> {
-        let known = self.known.lock().take();
-        known.and_then(|it| it.take_first())
-    }
-}
-
-impl KnownFailures {
-    #[cold]
-    fn take_first(self) -> Option<JoinError> {
-        let dropped = (self.dropped > 0).then(|| JoinError::dropped(CancelledBy::Executor));
-        let kept = self.kept.into_iter().map(|it| it.1);
+        let KnownFailures { first, dropped, cut, kept } = *self.known.lock().take()?;
+        let dropped = (dropped > 0).then(|| JoinError::dropped(CancelledBy::Executor));
+        let kept = kept.into_iter().map(|it| it.1);
         let (panics, others): (Vec<_>, Vec<_>) = kept.partition(JoinError::is_panic);
-        let first = self.first.into_iter().chain(panics).chain(others);
-        let mut errors = first.chain(self.cut).chain(dropped);
+        let first = first.into_iter().chain(panics).chain(others);
+        let mut errors = first.chain(cut).chain(dropped);
         let first = errors.next();
         errors.for_each(JoinError::discard);
         first

@@ -14,7 +14,6 @@ use crate::task::{ContextFlow, End, ExecutorId, Flow, Living};
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::any::Any;
-use core::fmt;
 use core::time::Duration;
 use crossbeam_utils::CachePadded;
 use std::io;
@@ -354,7 +353,7 @@ impl Builder {
             idle: Idle::default(),
             attention: CachePadded::new(AtomicUsize::new(missing)),
             registry: Registry::new(),
-            crew: Mutex::new(Crew::new(threads.get())),
+            crew: Mutex::new(Crew { target: threads.get(), ..Crew::default() }),
             threads: AtomicUsize::new(threads.get()),
             present: AtomicUsize::new(0),
             living: Living::default(),
@@ -365,15 +364,11 @@ impl Builder {
     }
 }
 
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("num_threads", &self.0.num_threads)
-            .field("max_threads", &self.0.max_threads)
-            .field("keep_alive", &self.0.keep_alive)
-            .field("thread_name", &self.0.thread_name)
-            .field("stack_size", &self.0.stack_size)
-            .field("start", &self.0.start)
-            .finish_non_exhaustive()
-    }
-}
+opaque!(Builder, |it|
+    num_threads: it.0.num_threads,
+    max_threads: it.0.max_threads,
+    keep_alive: it.0.keep_alive,
+    thread_name: it.0.thread_name,
+    stack_size: it.0.stack_size,
+    start: it.0.start
+);

@@ -7,12 +7,10 @@ use crate::pool::data::settings::at_least_one;
 use crate::sync::Unwatched;
 use crate::sync::lock::{Condvar, Mutex};
 use crate::sync::thread::{self, JoinHandle};
-use crate::task::current;
-use crate::task::{CancelToken, CancelledBy, End, Job, JoinHandle as TaskHandle, Living};
+use crate::task::{CancelToken, CancelledBy, End, Job, JoinHandle as TaskHandle, Living, current};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
-use core::fmt;
 use core::mem;
 use core::num::NonZeroUsize;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -257,27 +255,21 @@ impl LockedShared {
                 self.state.lock().panicked += usize::from(!dropped);
             }
             if how == Shutdown::Cancel {
-                self.end_futures();
-                self.cancel_end(); // a scheduler over the pool drops its tasks, too
+                self.tell_end(); // a scheduler over the pool drops its tasks, too
             }
         };
         current::as_stranger(self.id, || current::as_dropper(self.id, drops));
         self.end_one();
     }
 
-    /// Cancels the token of the pool's end, and so calls the token's listeners.
-    fn cancel_end(&self) {
-        if let Err(payload) = self.end.tell(None) {
+    /// Ends the futures, then cancels the token of the pool's end, and so calls its listeners.
+    fn tell_end(&self) {
+        let count = |payload| {
             thread::forget_if_it_panics(payload);
             self.state.lock().panicked += 1;
-        }
-    }
-
-    fn end_futures(&self) {
-        self.living.end(CancelledBy::Executor, |payload| {
-            thread::forget_if_it_panics(payload);
-            self.state.lock().panicked += 1;
-        });
+        };
+        self.living.end(CancelledBy::Executor, count);
+        let _ = self.end.tell(None).map_err(count);
     }
 
     fn work(&self) {
@@ -302,10 +294,7 @@ impl LockedShared {
             // The closed pool gets no further job. While this thread ends the futures, `running`
             // still counts it. So a thread that waits for the pool's end also waits for this.
             drop(state);
-            current::as_stranger(self.id, || {
-                self.end_futures();
-                self.cancel_end(); // while `running` counts this thread
-            });
+            current::as_stranger(self.id, || self.tell_end()); // while `running` counts this thread
             state = self.state.lock();
         }
         state.running -= 1;
@@ -370,8 +359,4 @@ impl Drop for LockedPool {
     }
 }
 
-impl fmt::Debug for LockedPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockedPool").field("num_threads", &self.size).finish_non_exhaustive()
-    }
-}
+opaque!(LockedPool, |it| num_threads: it.size);

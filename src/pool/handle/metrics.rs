@@ -6,7 +6,6 @@ use crate::pool::data::counters::WorkerMetrics;
 use crate::pool::data::registry::Seat;
 use crate::sync::{Arc, Relaxed};
 use alloc::vec::Vec;
-use core::fmt;
 
 /// The work that a pool has done so far, and the jobs that it holds: [`ThreadPool::metrics`].
 ///
@@ -99,11 +98,4 @@ impl ThreadPool {
     }
 }
 
-impl fmt::Debug for ThreadPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThreadPool")
-            .field("num_threads", &self.parallelism())
-            .field("injected", &self.shared().injector.len())
-            .finish_non_exhaustive()
-    }
-}
+opaque!(ThreadPool, |it| num_threads: it.parallelism(), injected: it.shared().injector.len());

@@ -333,10 +333,6 @@ impl Pool {
         Ok(())
     }
 
-    fn parallelism(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.threads.load(Relaxed)).expect("zero is refused")
-    }
-
     /// Returns where the jobs of this thread go. With `Some`, the jobs go into the deque of this
     /// worker. With `None`, this thread is no worker of the pool, and the jobs go into the
     /// injector. An error is the reason to refuse the jobs.
@@ -379,11 +375,11 @@ impl Executor for ThreadPool {
     }
 
     fn end(&self) -> Option<CancelToken> {
-        Some(self.shared().end())
+        Some(self.shared().end.token())
     }
 
     fn parallelism(&self) -> NonZeroUsize {
-        self.shared().parallelism()
+        NonZeroUsize::new(self.shared().threads.load(Relaxed)).expect("zero is refused")
     }
 
     fn id(&self) -> Option<ExecutorId> {

@@ -13,7 +13,7 @@ use crate::pool::{CALLED, GONE};
 use crate::sync::clock::{self, Instant};
 use crate::sync::thread::{self, Finally};
 use crate::sync::{Arc, Relaxed, Unwatched};
-use crate::task::{CancelToken, CancelledBy, Job, current};
+use crate::task::{CancelledBy, Job, current};
 use core::future::Future;
 use core::iter;
 use core::task::Waker;
@@ -320,10 +320,6 @@ impl Pool {
         if let Err(payload) = thread::catch(|| drop(job)) {
             self.report(payload);
         }
-    }
-
-    pub(crate) fn end(&self) -> CancelToken {
-        self.end.token()
     }
 
     /// Cancels the token of the pool's end, and so calls the token's listeners.

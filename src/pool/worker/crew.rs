@@ -266,7 +266,7 @@ impl Pool {
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0 && attention & CLOSED == 0 && {
             let crew = self.crew.lock();
-            self.idle.running() >= crew.wanted() + others
+            self.idle.running() >= crew.target + crew.guests + others
         }
     }
 

@@ -90,7 +90,7 @@ impl Local {
     /// `task` holds goes back into the deque `yielded`.
     #[inline(always)]
     fn poll_again(&self, task: AnyTask) {
-        let (polled, task) = task.poll_again();
+        let polled = task.poll_counted(None);
         if polled != Polled::Nothing {
             self.has_run();
         }

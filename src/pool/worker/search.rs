@@ -114,7 +114,7 @@ impl Local {
     /// worker would starve the driver.
     #[cold]
     fn drive_park(&self) {
-        if self.shared.settings.has_own_park() {
+        if self.shared.settings.make_park.is_some() {
             // A panic of the park is caught here, because `find` has not looked around yet. If the
             // panic left `find`, the next turn would begin with the park again.
             let parked = thread::catch(|| self.park.borrow_mut().park(Some(Duration::ZERO)));
