@@ -249,7 +249,8 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Returns the queue. Takes a lock, but no thread needs that lock to pick a queue or to run a
-    /// task.
+    /// task. If the executor runs jobs at once, as `Inline` does, this call can run tasks of other
+    /// queues.
     ///
     /// # Errors
     ///

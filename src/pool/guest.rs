@@ -76,7 +76,9 @@ impl Guest {
         // The pool's threads are started now, so that they can run the jobs that this guest leaves.
         Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
-        (!crew.is_closing).then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
+        // A thread that drops the jobs of a pool without threads does not expect a guest.
+        let is_alive = crew.alive > 0 && !crew.is_closing;
+        is_alive.then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
     }
 
     pub(super) fn run<R>(self, f: impl FnOnce() -> R) -> R {

@@ -12,7 +12,7 @@ use super::handle::builder::Builder;
 use super::worker::local::{Local, Vacancy, worker_index};
 use crate::executor::Shutdown;
 use crate::sync::thread::per_thread;
-use crate::sync::{Arc, Relaxed};
+use crate::sync::{Arc, Finally, Relaxed};
 use crate::task::{current, gate};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -228,6 +228,7 @@ impl Pool {
     /// Notes that a thread, or a seat without a thread, is never active again. If that leaves an
     /// open pool without threads, the pool refuses jobs from now on, and drops the queued ones.
     fn rest_for_good(&self) {
+        let _rests = Finally(|| self.idle.rest()); // the barrier may panic
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
         if is_missing {
@@ -238,7 +239,6 @@ impl Pool {
             self.fence_as_sleeper();
             self.drop_if_deserted();
         }
-        self.idle.rest();
     }
 
     /// Drops the queued jobs of an open pool that has no thread any more, and gets none.

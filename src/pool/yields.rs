@@ -10,7 +10,7 @@
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
 use crate::sync::thread::Finally;
-use crate::task::{Job, current};
+use crate::task::{Job, current, depth};
 use core::task::Waker;
 
 /// The result of [`yield_now`].
@@ -102,15 +102,15 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 }
 
 impl Local {
-    /// Runs a job that `take` returns. In a cancelled pool, first drops the queued jobs. But if a
-    /// yield on this thread drops them already, and this is one of their destructors, leaves them to
-    /// that yield. So destructors that yield do not pile up on the stack.
+    /// Runs a job that `take` returns. In a cancelled pool, first drops the queued jobs, unless
+    /// their destructors yield, too, and have taken half of the stack.
     fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
         self.awake(|| {
-            if !self.drops_in_yield.replace(true) {
-                let _ends = Finally(|| self.drops_in_yield.set(false));
-                self.drop_missed();
-            }
+            depth::inside(|| {
+                if !depth::is_exhausted() {
+                    self.drop_missed()
+                }
+            });
             self.run_some(take(self))
         })
     }

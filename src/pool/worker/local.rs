@@ -44,8 +44,6 @@ pub(crate) struct Local {
     pub(crate) bell: RefCell<ThreadPark>,
     /// How often the worker has begun to sleep in a wait; it wraps.
     pub(crate) sleeps: Cell<u32>,
-    /// Whether a yield on the worker's stack drops the jobs of a cancelled pool.
-    pub(crate) drops_in_yield: Cell<bool>,
     /// How many jobs the worker has run, with those inside other jobs; it wraps.
     pub(crate) turn: Cell<u32>,
     /// The value of `turn` when the worker last began a turn with `look_around`.
@@ -111,7 +109,6 @@ impl Local {
             park: RefCell::new(Box::new(ThreadPark::new())),
             bell: RefCell::new(bell),
             sleeps: Cell::new(0),
-            drops_in_yield: Cell::new(false),
             turn: Cell::new(0),
             looked_at: Cell::new(u32::MAX / 2), // long ago, so that the first turn looks around
             looks: Cell::new(0),
