@@ -157,8 +157,8 @@ impl<T> Drop for DequeState<T> {
         let (mut top, bottom) = (Top(self.top.load(Relaxed)).index(), self.bottom.load(Relaxed));
         // SAFETY: I6 — `chain` owns the current buffer, and outlives the borrow.
         let buffer = unsafe { &*chain.0 };
-        // Called a second time by its drop: then it drops the items that are left if an item's
-        // destructor has panicked.
+        // If an item's destructor panics, the drop of `Finally` calls the closure again, which
+        // drops the items that are left. Without a panic, the second call finds no item.
         let mut drop_rest = Finally(|| {
             while top != bottom {
                 let index = top;

@@ -151,8 +151,8 @@ impl<T> Worker<T> {
         self.set_buffer(new);
         self.shared.rarely_written.buffer.store(new, GROWN.release());
         if let Some(domain) = domain {
-            // SAFETY: I6 — the store above has unlinked the old buffer, and no thread writes the
-            // buffer again. Its items have been copied, and a buffer does not drop items.
+            // SAFETY: I6 — the store above has unlinked `old`, and no thread writes to `old` again.
+            // Its items have been copied, and a buffer does not drop items.
             unsafe { domain.pin().retire(old) };
         }
     }

@@ -42,13 +42,15 @@ pub enum Shutdown {
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
-    /// drops them between two jobs, in [`yield_now`](crate::pool::yield_now),
-    /// [`yield_local`](crate::pool::yield_local) and [`run_until`](crate::pool::run_until), but in
-    /// no other wait. A thread that drops jobs counts as a thread of the pool meanwhile. So a
-    /// destructor that would wait for the pool gets [`WouldDeadlock`].
+    /// does so after each job that it has run. Within a job, it does so in
+    /// [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) and
+    /// [`run_until`](crate::pool::run_until), but in no other wait. A thread that drops jobs counts
+    /// as a thread of the pool meanwhile. So a destructor that would wait for the pool gets
+    /// [`WouldDeadlock`].
     ///
-    /// A destructor must not join a running job that waits for a task of a paused queue over the
-    /// pool. That task is dropped only after the destructor, so both would wait for ever.
+    /// The thread that shuts the pool down drops the tasks of queues over the pool last. So a
+    /// destructor on that thread must not join a job that waits for a task of a paused queue. Both
+    /// would wait for ever.
     Cancel,
 }
 

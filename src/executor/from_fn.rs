@@ -23,9 +23,9 @@ use core::num::NonZeroUsize;
 ///
 /// If the function refuses the scheduler's next job as [`Full`](super::Reason::Full), the thread
 /// serves the scheduler's queues for another quantum instead. So a bounded queue should accept
-/// such a next job even beyond its bound. These jobs come through
-/// [`with_execute_last`](FromFn::with_execute_last), and at most `parallelism` of them wait at
-/// once.
+/// the scheduler's next jobs even beyond its bound. The executor can tell these jobs from others:
+/// they go to the function set by [`with_execute_last`](FromFn::with_execute_last), if there is
+/// one. At most `parallelism` of them wait at once.
 ///
 /// # Panics
 ///

@@ -66,12 +66,14 @@ impl Queue {
     /// before it began is not pending.
     ///
     /// In a listener of a token that also cancels this queue, this call cancels the queue first.
-    /// [`drained`](Self::drained) and [`shutdown`](Self::shutdown) do so, too.
+    /// A poll of the future of [`drained`](Self::drained) does so, too, and so does
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Errors
     ///
     /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
-    /// scheduler or of a queue below the scheduler.
+    /// scheduler or of a queue below the scheduler. But a thread that only cancels one future may
+    /// wait for other queues than the future's.
     ///
     /// # Examples
     ///
@@ -142,8 +144,8 @@ impl Queue {
         self.end_by(how, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Closes the queue as [`shutdown`](Self::shutdown) does, but waits for at most `time`. The time
-    /// that destructors take on this thread comes in addition.
+    /// Closes the queue as [`shutdown`](Self::shutdown) does, but waits for at most `time`. Returns
+    /// later if destructors or listeners that this thread runs take longer than `time`.
     ///
     /// # Errors
     ///
@@ -169,8 +171,8 @@ impl Queue {
         self.end_by(how, clock::after(time))
     }
 
-    /// Returns an error if this thread might wait for itself. Such a thread perhaps drops a future
-    /// of this queue, which the queue counts until then.
+    /// Returns an error if this thread might wait for itself. For example, the thread drops a
+    /// future of this queue, and the queue counts the future until the drop has ended.
     fn may_wait(&self) -> Result<(), WouldDeadlock> {
         self.scheduler().below.may_wait()?;
         if current::is_dropper(|it| it == self.0.id) { Err(WouldDeadlock) } else { Ok(()) }
@@ -268,8 +270,8 @@ impl FairScheduler {
         self.end_by(how, None).map_err(|_| WouldDeadlock)
     }
 
-    /// Closes all queues as [`shutdown`](Self::shutdown) does, but waits for at most `time`. The time
-    /// that destructors take on this thread comes in addition.
+    /// Closes all queues as [`shutdown`](Self::shutdown) does, but waits for at most `time`.
+    /// Returns later if destructors or listeners that this thread runs take longer than `time`.
     ///
     /// # Errors
     ///

@@ -135,10 +135,10 @@ impl<'a> QueueBuilder<'a> {
     /// [`execute_last`](crate::Executor::execute_last). So a scheduler over this queue can submit
     /// its next ticket.
     ///
-    /// A task with a handle frees its room before the handle reports the task done or cancelled.
-    /// There is one exception. If a task is cancelled, or a thread that waits for the task runs it,
-    /// the ended task's job stays queued. While 4,096 such jobs are queued, each further one takes
-    /// up room until a thread reaches it.
+    /// A task with a handle frees its room before the handle reports the task done or cancelled,
+    /// with one exception. If a task is cancelled, or is run by a thread that waits for the task,
+    /// its job stays queued. While 4,096 such jobs are queued, a further such task keeps its room
+    /// until a thread takes its job out of the queue.
     ///
     /// # Examples
     ///

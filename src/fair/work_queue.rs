@@ -278,8 +278,8 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on the same threads as [`Queue::wait_idle`]; then the work queue
-    /// is not closed.
+    /// Returns [`WouldDeadlock`], and leaves the work queue open, on a thread that must not block
+    /// here. [`Queue::wait_idle`] lists these threads.
     ///
     /// # Examples
     ///

@@ -16,7 +16,7 @@
 //! | `Task.Run`, `IAsyncResult` | [`spawn`](crate::ThreadPool::spawn): a [`JoinHandle`](crate::JoinHandle), to join or to await |
 //! | `TaskScheduler`, `IThreadPool` | [`Executor`](crate::Executor) |
 //! | `CancellationTokenSource.CreateLinkedTokenSource` | [`CancelToken::any`](crate::task::CancelToken::any); [`child`](crate::task::CancelToken::child) for one parent |
-//! | `RegisterWaitForSingleObject` | none: a [`Park`](crate::idle::Park) of yours waits for events that are not tasks |
+//! | `RegisterWaitForSingleObject` | no counterpart; to wait for events that are not tasks, implement [`Park`](crate::idle::Park) |
 //! | `SetMinThreads`, `SetMaxThreads` | [`resize`](crate::ThreadPool::resize), [`max_threads`](crate::pool::Builder::max_threads) |
 //! | thread injection by hill climbing | none; [`blocking`](crate::pool::blocking) marks a section during which another thread replaces the blocked one |
 //! | `ExecutionContext`, `AsyncLocal` | [`ContextFlow`](crate::task::ContextFlow); off unless asked for |

@@ -32,11 +32,12 @@ use crossbeam_utils::CachePadded;
 /// A notification goes first to a prepared thread that is not notified yet, since that thread is
 /// awake. Otherwise the notification goes to the newest sleeper, whose caches are warm.
 ///
-/// A thread that prepares *after* a notification can get the notification in place of a thread that
-/// prepared before. One notified thread can answer several notifications. So
-/// [`notify_one`](Self::notify_one) and [`notify_many`](Self::notify_many) suit threads that all
-/// wait for the same things and look again after each notification. If threads wait for different
-/// things, use [`notify_all`](Self::notify_all), or an event count for each kind.
+/// A thread that prepares *after* a notification can get the notification, although another thread
+/// prepared earlier. If no thread sleeps, and every prepared thread is notified already, a further
+/// notification has no effect. So [`notify_one`](Self::notify_one) and
+/// [`notify_many`](Self::notify_many) suit threads that all wait for the same things and look again
+/// after each notification. If threads wait for different things, use
+/// [`notify_all`](Self::notify_all), or an event count for each kind.
 ///
 /// # Progress
 ///

@@ -62,8 +62,8 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Empties a settled slot for its next use. `look` returns `false` both for the settled slot
-    /// and for the empty one.
+    /// Marks a settled slot as empty, for its next use. `look` returns `false` both before and after
+    /// this change.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }

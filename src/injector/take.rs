@@ -117,8 +117,9 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // A producer is just adding an item. A consumer that took each item at once would make
-            // the cache lines move from core to core for each item. So this consumer waits.
+            // Most likely, a producer has just added an item. If a consumer took each item as soon
+            // as it came, cache lines would move from core to core for every item. So this consumer
+            // waits first.
             contention.wait();
             return Steal::Retry;
         }
@@ -253,8 +254,8 @@ impl<T> Injector<T> {
         self.sweep();
     }
 
-    /// Waits until a producer has filled the slot. Returns `false` if that takes too long and
-    /// `head` can count another orphan.
+    /// Waits until the slot's producer has filled the slot. Returns `false` if that takes too long,
+    /// and the caller may give the slot up as an *orphan*: `head` has room to count one more.
     #[cold]
     fn wait_for(&self, slot: &SegmentSlot<T>, patience: &mut Patience) -> bool {
         let mut looks = 0;

@@ -76,7 +76,8 @@ impl Guest {
         // The pool's threads are started now, so that they can run the jobs that this guest leaves.
         Pool::start(shared).ok()?;
         let mut crew = shared.crew.lock();
-        // A thread that drops the jobs of a pool without threads does not expect a guest.
+        // If the last thread has gone, `drop_if_deserted` may be running on another thread. It
+        // would drop the jobs of a new guest, too.
         let is_alive = crew.alive > 0 && !crew.is_closing;
         is_alive.then(|| Guest(Pool::add_vacancy(shared, &mut crew, true)))
     }

@@ -25,9 +25,9 @@ impl Builder {
     /// of a runtime, a scoped thread, or a thread with a name of its own.
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
-    /// cannot be [resized](ThreadPool::resize). While the pool shuts down, a thread leaves as soon as
-    /// it finds no job. So a thread that blocks then must not wait for a job of the pool: perhaps no
-    /// other thread is left to run that job.
+    /// cannot be [resized](ThreadPool::resize). While the pool shuts down, a thread leaves as soon
+    /// as it finds no job. So a job must not block then until another job of the pool has run:
+    /// perhaps no other thread is left to run that one.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl WorkerThread {
         assert!(Local::current().is_none(), "this thread is a worker of a pool already");
         if let Some(vacancy) = self.0.take() {
             let id = vacancy.shared.id;
-            // This thread can be inside a task of another executor, and is again afterwards. The
+            // This thread may be inside a task of another executor, which goes on after `run`. The
             // pool's jobs are no part of that task.
             let live = || current::as_stranger(id, || Local::live(*vacancy));
             current::as_thread_of(Some(id), live);
@@ -226,7 +226,8 @@ impl Drop for WorkerThread {
 
 impl Pool {
     /// Notes that a thread, or a seat without a thread, is never active again. If that leaves an
-    /// open pool without threads, the pool refuses jobs from now on, and drops the queued ones.
+    /// open pool without threads, the pool refuses the jobs of all threads but its guests from now
+    /// on. If there is no guest either, this call drops the queued jobs.
     fn rest_for_good(&self) {
         let _rests = Finally(|| self.idle.rest()); // the barrier may panic
         let crew = self.crew.lock();
@@ -241,7 +242,8 @@ impl Pool {
         }
     }
 
-    /// Drops the queued jobs of an open pool that has no thread any more, and gets none.
+    /// Drops the queued jobs if this is an open hosted pool that has neither a thread nor a guest.
+    /// Such a pool gets no further thread.
     pub(crate) fn drop_if_deserted(&self) {
         let is_deserted = || {
             let crew = self.crew.lock();

@@ -37,7 +37,7 @@
 //! | seat | `Seat`: the data of a worker that other threads see: stealers, pinned jobs, held halves, services, bell, counters (`data/registry.rs`) |
 //! | bell | the waker of a worker that sleeps in a wait (`data/registry.rs`) |
 //! | crew | the record of a pool's threads, under a lock: how many live, how many block, how many are wanted (`data/pool.rs`) |
-//! | place | of a worker: the right to count as one of the threads that the pool is to run (`Crew::wanted`). A worker that blocks or waits can give its place to another thread |
+//! | place | of a worker: the right to count as one of the threads that the pool is to run (`target` and `guests` of `Crew`). A worker that blocks or waits can give its place to another thread |
 //! | doze | of a worker that is not spare: to sleep, or to be about to sleep (`data/idle.rs`) |
 //! | guest | an outside thread that is a worker for the length of a call (`guest.rs`) |
 //! | held | of a half of a `join`: in a list on its owner's stack, and not yet in the owner's deque (`frames/held.rs`) |

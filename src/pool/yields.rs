@@ -102,8 +102,9 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 }
 
 impl Local {
-    /// Runs a job that `take` returns. In a cancelled pool, first drops the queued jobs, unless
-    /// their destructors yield, too, and have taken half of the stack.
+    /// Runs the job that `take` returns, if there is one. In a cancelled pool, first drops the
+    /// queued jobs. A destructor that yields nests this call. Once nested calls have taken half of
+    /// the stack, a further one drops no jobs.
     fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
         self.awake(|| {
             depth::inside(|| {
@@ -189,7 +190,8 @@ impl Local {
         f()
     }
 
-    /// Returns whether this worker sleeps for lack of jobs, and the user's park runs its code.
+    /// Returns whether this worker sleeps for lack of jobs. Then the caller is code that the user's
+    /// park runs.
     fn is_parked(&self) -> bool {
         // While a busy worker polls its park, it keeps its place, and is active.
         !self.has_place.get() && self.park.try_borrow_mut().is_err()

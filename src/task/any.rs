@@ -184,7 +184,8 @@ impl AnyTask {
     }
 
     /// Polls a future on behalf of its executor, or of its queue's server. If the future ends,
-    /// `count` takes it off the queue's count. After `Yields`, the next job takes over the caller's reference.
+    /// `count` takes it off the queue's count. After `Yields`, the next job takes over the caller's
+    /// reference.
     #[inline(always)]
     pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
         self.0.poll_again(count)
@@ -367,7 +368,8 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels `task`.
+    /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels
+    /// `task`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
     /// Notifies the queue that a task has ended, and might have left a tombstone in the queue.

@@ -50,7 +50,8 @@ per_thread! {
 }
 
 /// Returns whether this thread is a worker of this executor, or drops the executor's jobs. A worker
-/// counts as one until it calls `leave`, even while its thread-locals are destroyed.
+/// counts as one even while its thread-locals are destroyed. But it no longer counts after `leave`,
+/// or after `as_thread_of` has returned.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -83,7 +84,8 @@ pub(crate) fn as_dropper<R>(scheduler: ExecutorId, f: impl FnOnce() -> R) -> R {
     enter(Frame { drops, ticket, waiter, outer: &raw const outer, ..outer }, f)
 }
 
-/// Returns whether this thread, or a thread that waits for it, drops tasks of such an executor.
+/// Returns whether this thread, or a thread that waits for it, drops tasks of an executor or queue
+/// for whose id `is_it` holds.
 pub(crate) fn is_dropper(is_it: impl Fn(ExecutorId) -> bool) -> bool {
     any_or_waiter(|frame| frame.drops.is_some_and(&is_it))
 }
@@ -114,8 +116,8 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, outer: innermost(), ..Frame::on(home) }, f)
 }
 
-/// Runs `f`. Meanwhile this thread counts as one of this executor (`is_thread_of`), and not as one
-/// of the executor to which it belongs.
+/// Runs `f`. Meanwhile this thread counts as one of this executor (`is_thread_of`). It still counts
+/// as one of an outer executor if a worker's frame of that executor is on its stack.
 pub(crate) fn as_thread_of<R>(home: Option<ExecutorId>, f: impl FnOnce() -> R) -> R {
     let outer = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
     let _back = Finally(|| _ = MEMBER_OF.try_with(|it| it.set(outer)));

@@ -68,8 +68,8 @@ impl End {
         token?.mark(reason)
     }
 
-    /// Forgets the token of an ended queue, whose slot a new queue takes. The next request creates
-    /// a new token without listeners.
+    /// Resets the end of a queue that is over, before a new queue takes its slot. The next call of
+    /// [`token`](Self::token) creates a new token, without listeners.
     pub(crate) fn forget(&self) {
         *self.0.lock() = Telling::default();
     }

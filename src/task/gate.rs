@@ -174,8 +174,8 @@ impl AnyTask {
         };
         let is_unclaimed = || !self.is_claimed();
         let Some(limited) = self.limited().filter(|_| is_unclaimed()) else { return false };
-        // Another thread may have cancelled the queue since `run_here` looked. Then that thread drops
-        // the task.
+        // Another thread may have cancelled the queue since `run_here` looked. Then that thread
+        // drops the task, or the next `run_here` does.
         let is_lost = || is_stuck(limited) || is_dropping(limited);
         is_lost() && is_unclaimed() && !limited.0.drops_here(None)
     }

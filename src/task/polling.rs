@@ -54,8 +54,8 @@ pub(crate) trait Polling: Send + Sync {
         None
     }
 
-    /// Returns the queue that counts the futures, if there is one. Threads that drop one of them note
-    /// this id by `current::as_dropper`.
+    /// Returns the queue that counts the futures, if there is one. A thread that drops such a
+    /// future notes this id by `current::as_dropper`.
     fn queue(&self) -> Option<ExecutorId> {
         None
     }

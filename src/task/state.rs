@@ -154,8 +154,9 @@ impl State {
 
     #[inline]
     pub(super) fn claim_to_poll(&self) -> bool {
-        // In this word's modification order, the claim comes after two releases: by the last poll,
-        // and by the wake-up that led to this poll. So the claimer sees the writes of both.
+        // The last poll and the wake-up that led to this poll have each released this word. All
+        // later changes are read-modify-writes. So this claim acquires both releases, and the
+        // claimer sees the writes that came before them.
         self.0.fetch_or(CLAIMED, POLLED.acquire()) & CLAIMED == 0
     }
 

@@ -7,8 +7,8 @@ use std::task::Poll;
 
 pub(crate) type Polls = Arc<AtomicUsize>;
 
-/// Returns a future that wakes itself in each poll until `is_over` is true for the number of polls.
-/// It counts its polls in `polls`.
+/// Returns a future that wakes itself in each poll until `is_over` returns `true`. The future
+/// counts its polls in `polls`, and passes the count to `is_over`.
 pub(crate) fn yields(
     polls: &Polls,
     is_over: impl Fn(usize) -> bool + Send + 'static,

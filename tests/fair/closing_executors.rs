@@ -92,8 +92,9 @@ fn waits_in_blocking(queue: &Queue) -> Wait {
     })
 }
 
-/// Spawns a task into a paused queue, and returns when the executor, which runs its jobs in order,
-/// has run the ticket.
+/// Spawns a task into a paused queue. The spawn submits a ticket (the scheduler's job) to the
+/// executor, although the queue is paused. The executor runs its jobs in order. So the ticket has
+/// run, and found nothing to serve, when this returns.
 fn spawn_without_ticket(
     paused: &Queue,
     spawns: fn(&Queue) -> Wait,

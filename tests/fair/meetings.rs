@@ -313,15 +313,15 @@ fn debts_are_converted_when_a_weight_changes() {
         let after = [&changed, &other].map(|it| it.metrics().service);
         [after[0] - before[0], after[1] - before[1]].map(|it| it.as_millis())
     };
-    // As if `changed` had always had its new weight: `other` gets the next second, and both share
-    // the second after that.
+    // `changed` has had one second of service, as counted at its new weight. So `other` gets the
+    // next second, and both share the second after that.
     for [changed, other] in [service(1, 1000, 1000), service(1000, 1, 1)] {
         assert!((450..=550).contains(&changed), "{changed} and {other} ms");
     }
 }
 
-/// While one queue was empty, the other got more service than half the range of virtual time, which
-/// wraps. The empty queue must still be served when it gets tasks.
+/// One queue gets 1 to 20 hours of service while the other is empty. Virtual time wraps, and half
+/// of its range is 146 minutes of service. The empty queue must still be served when it gets tasks.
 #[test]
 fn a_queue_that_returns_after_hours_is_served() {
     let hour = Duration::from_secs(3600);

@@ -5,8 +5,8 @@ use crate::common::waiting::done;
 use filch::fair::{Clock as _, FairScheduler, Priority, Queue};
 use filch::sim::Stepper;
 
-/// Returns a queue of this priority, in a slot whose last queue had the highest priority. That queue
-/// has ended before a thread of the executor has looked at it.
+/// Returns a queue of this priority, in a slot whose previous queue had the highest priority. That
+/// previous queue has ended before a thread of the executor has looked at it.
 fn successor(fair: &FairScheduler, priority: Priority) -> Queue {
     let gone = fair.queue("gone").priority(Priority::Highest).build().unwrap();
     drop(gone.spawn(|| ()));

@@ -18,7 +18,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-/// Each waits until the queue, or its scheduler, has no pending task.
+/// Each function waits until the queue, or its scheduler, has no pending task.
 const UNTIL_IDLE: [fn(&FairScheduler, &Queue); 8] = [
     |_, queue| queue.wait_idle().unwrap(),
     |_, queue| queue.shutdown(Shutdown::Drain).unwrap(),
@@ -117,8 +117,8 @@ fn a_listener_waits_for_queues_whose_tasks_wait_for_each_other() {
     }
 }
 
-/// Two schedulers are over one executor, whose end is told to one after the other. The destructor of
-/// one scheduler's task waits for the other scheduler.
+/// Two schedulers are over one executor, whose end is told to one after the other. The destructor
+/// of one scheduler's task waits for the other scheduler.
 #[test]
 fn a_destructor_waits_for_another_scheduler_whose_executor_has_ended() {
     for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
@@ -137,7 +137,8 @@ fn a_destructor_waits_for_another_scheduler_whose_executor_has_ended() {
     }
 }
 
-/// As above, but the executor is a queue that closes.
+/// Two schedulers are over one queue, which closes. The destructor of one scheduler's task waits
+/// for the other scheduler.
 #[test]
 fn a_destructor_waits_for_another_scheduler_whose_queue_below_has_closed() {
     for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {

@@ -175,8 +175,9 @@ fn a_task_that_a_full_executor_does_not_take_runs_on_a_thread_of_its_own() {
     wait_for_the_last_thread(&tray);
 }
 
-/// The dropped task holds the last handle of the paused queue `other`, which thereby becomes ready.
-/// Its task must not run on the cancelling thread, although the executor is full.
+/// To cancel the first queue drops its task, and with the task the last handle of the paused queue
+/// `other`. A queue without a handle is not paused, so `other` becomes ready. Its task must not run
+/// on the cancelling thread, even though the executor is full.
 #[test]
 fn a_thread_that_cancels_a_queue_runs_no_tasks_of_another() {
     let tray = Arc::new(Tray::new(1));

@@ -76,8 +76,9 @@ fn a_cancel_that_is_denied_its_barrier_leaves_the_pool_to_the_next() {
     in_a_minute(move || pool.shutdown(Shutdown::Cancel).unwrap());
 }
 
-/// The owner of a `join` is denied the barrier of its wait while another thread runs the other
-/// half. If the owner's panic unwound the frame, that half would use a frame that has gone.
+/// The owner of a `join` waits for the second closure, which runs on another thread. The system
+/// denies the owner the barrier before its sleep, so the wait panics. If this panic unwound the
+/// owner's frame, the second closure would use freed stack memory. So the process must end.
 #[test]
 fn a_panic_that_would_leave_a_join_behind_ends_the_process() {
     if std::env::var_os("FILCH_DENIED").is_some() {

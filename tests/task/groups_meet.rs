@@ -171,8 +171,8 @@ fn a_group_waits_for_its_tasks_on_one_thread() {
     group.wait().unwrap();
 }
 
-/// A worker waits for a group whose task no thread may run: its queue is paused or at its limit.
-/// After `make_room` the worker must wake up and run it.
+/// A worker waits for a group with one task, which cannot run: the task's queue is paused or at its
+/// limit. After `make_room`, the worker must wake up and run the task.
 fn is_woken_for_a_place(pool: &dyn Executor, queue: &Queue, make_room: impl FnOnce()) {
     let group = TaskGroup::new();
     queue.task().group(&group).spawn_detached(|| ()).unwrap();

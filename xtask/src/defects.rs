@@ -1,5 +1,5 @@
-//! `cargo xtask defects`: plants the defects of the articles' schedulers (B1–B17), and those that
-//! this crate once had, in the real source.
+//! `cargo xtask defects`: plants defects in the real source. They are those of the articles'
+//! schedulers (B1–B17), those that this crate once had, and breaches of epoch's contract.
 //!
 //! The list names a test for each defect. A test that passes with the defect in the source
 //! shows nothing. So the command writes each defect into a copy of the source, and its test must

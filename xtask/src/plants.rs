@@ -112,7 +112,7 @@ impl Trees {
     }
 
     /// Gives each copy without builds those of the copy that was used last. So each dependency is
-    /// built once. The files keep their times, since cargo builds anew what seems to be old.
+    /// built once. The files keep their times, since cargo rebuilds a crate that seems to be old.
     pub(crate) fn share_builds(&self) -> Result {
         let trees = self.0.lock().unwrap();
         let Some((built, others)) = trees.split_last() else { return Ok(()) };
@@ -192,8 +192,8 @@ fn copy(from: &Path, to: &Path) -> Result {
     Ok(())
 }
 
-/// Copies a folder of builds, without the state of incremental builds, which is of no use to another
-/// copy of the package.
+/// Copies a folder of builds, without the state of incremental builds. That state is of no use to
+/// another copy of the package.
 fn copy_built(from: &Path, to: &Path) -> Result {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

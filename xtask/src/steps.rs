@@ -43,8 +43,8 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         // This step lints the tests of xtask; `tools` runs them.
         change("clippy", 45, [filch(&["--package", "xtask", "--all-targets"])]),
         change("clippy-models", 25, [lint_models()?]),
-        // This step finds in seconds a plant that no longer fits. `defects` would find it after
-        // half an hour.
+        // This step finds in seconds a plant that no longer fits. The step `defects` would find it
+        // too, but runs only with `--all`.
         change("plants", 1, [ours(&["defects", "--fit"])?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 160, [ours(&["tests"])?, cargo(&["test", "--doc", "--package", "filch"])]),

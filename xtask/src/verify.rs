@@ -171,8 +171,8 @@ fn detail(step: &str, log: &Path) -> String {
         "tools" | "browser" | "fairness" => tests_in(&text),
         "targets" => targets::not_installed(),
         // Our own commands print a summary as their last line.
-        "models" | "api" | "litmus" | "schedules" | "valgrind" | "reclamation" | "defects"
-        | "audit" | "sanitizers" | "fuzz" | "rayon" => {
+        "models" | "api" | "litmus" | "schedules" | "valgrind" | "defects" | "audit"
+        | "sanitizers" | "fuzz" | "rayon" => {
             text.lines().next_back().unwrap_or_default().to_owned()
         }
         _ => String::new(),

@@ -162,9 +162,9 @@ impl Below {
             if limited.0.home() == id {
                 return Some(limited);
             }
-            // An executor that is a scheduler has the id of its default queue. If this thread runs a
-            // task of another queue, `limited` returns that queue's gate. Futures have the default
-            // queue's gate in any case.
+            // An executor that is a scheduler has the id of its default queue. If this thread runs
+            // a task of another queue, `limited` returns that queue's gate. But the scheduler's
+            // `Futures` always have the gate of the default queue.
             self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
         })?
     }

@@ -20,8 +20,8 @@ pub(crate) struct QueueCounters {
     pub(crate) tombstones: AtomicU64,
     /// Tasks without a handle that have panicked.
     pub(crate) panicked: AtomicU64,
-    /// Tasks that were dropped because the queue was cancelled. Also queued tasks that were dropped
-    /// because the executor has ended, or the task had expired.
+    /// Tasks that were dropped because the queue was cancelled, and queued tasks that were dropped
+    /// because the executor had ended or their deadline had passed.
     pub(crate) cancelled: AtomicU64,
     /// The time for which tasks ran, in nanoseconds.
     pub(crate) service: AtomicU64,

@@ -110,8 +110,8 @@ impl Look {
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
     }
-    /// Returns whether the queue has ended: it was cancelled, or its end was told, or a thread has
-    /// to tell its end.
+    /// Returns whether the queue has ended: it was cancelled, or at some moment it was closed and
+    /// idle. In the second case `TOLD` is set, or a thread is about to set it.
     pub fn has_ended(self) -> bool {
         self.0 & (CANCELLED | TOLD) != 0 || self.owes_end()
     }

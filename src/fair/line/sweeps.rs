@@ -51,9 +51,10 @@ impl<T> Sweeps<T> {
         if !kept.as_ref().map_or_else(has_jobs, has_ended) {
             return None;
         }
-        // Relaxed, both: the life word orders the stores. A sweep begins only without other leases.
-        // So a thread with a later lease took it after `begin_sweep`, sees `has_kept`, and locks
-        // before it pops. Until the lock is released, this thread alone pops.
+        // Relaxed, both stores: the life word orders them. `begin_sweep` begins a lease only if
+        // there is no other lease. A thread that gets a later lease has read the life word that
+        // `begin_sweep` wrote. So that thread sees that `has_kept` is set, and pops only under the
+        // lock. Thus, in a sweep that has begun, only this thread pops until its second store.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

@@ -19,8 +19,9 @@ use core::time::Duration;
 
 /// Chooses which of the ready queues is served next.
 ///
-/// A queue is *ready* if it has a queued task or a fork, is below its limit, and is not paused. A
-/// fork is a half of a [`join`](super::Queue::join) or a job of a scope.
+/// A queue is *ready* if it has a queued task or a fork, is not paused, and runs fewer tasks than
+/// its [limit](super::QueueBuilder::max_parallel). A *fork* is a half of a
+/// [`join`](super::Queue::join) or a job of a scope.
 ///
 /// Several threads call a policy at once, even for the same queue, so a policy keeps its state in
 /// atomics, or under a lock. During [`opened`](Self::opened), the scheduler holds the lock under

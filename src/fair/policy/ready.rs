@@ -34,8 +34,8 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Writes the summary's bit even if the bit is set already. So a thread that clears the bit
-    /// later acquires this write, and sees the new member.
+    /// Writes the summary's bit even if the bit is set already. So a thread that later
+    /// clears the bit acquires this write, and sees the new member.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());

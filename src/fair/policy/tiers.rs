@@ -158,9 +158,10 @@ impl Tiers {
         })
     }
 
-    /// Takes a slot out of the ready set in which the slot's last queue has left it, before a new
-    /// queue opens in the slot. Returns the tier of that set. The caller holds the registry's lock.
-    /// After releasing it, the caller calls `tell_of_removal`, fences, and calls `look_again`.
+    /// Takes a slot out of its ready set, if the slot's previous queue has left it in one. Returns
+    /// the tier of that set. The caller holds the registry's lock, and is about to open a queue in
+    /// the slot. After releasing the lock, it calls `tell_of_removal`, fences, and calls
+    /// `look_again`.
     pub(crate) fn forget(&self, slot: usize) -> Option<&Tier> {
         self.iter().find(|it| it.set.contains(slot)).inspect(|it| it.set.remove(slot))
     }

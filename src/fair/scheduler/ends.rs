@@ -1,5 +1,5 @@
 //! Ends leases and queues, and drops the queued tasks when the executor ends. A *hold* is a lease
-//! that serves nothing: it only keeps the queue from being over.
+//! under which no task runs. While a thread has a hold on a queue, the queue's slot is not freed.
 
 use super::Scheduler;
 use super::drops::{discard, end_futures};
@@ -241,8 +241,9 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
 /// own step has made the queue over (I3).
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
-    // The next ticket takes the queue out of the ready set. This thread does not: that step can
-    // hide other members of the group, so this thread would have to look again.
+    // The next ticket takes the slot out of the ready set, or the thread that opens the next queue
+    // in the slot does (`Tiers::forget`). This thread does not: that step can hide other members of
+    // the group, so this thread would have to look again.
     let link = line.link.lock().take();
     tell_end(scheduler, line);
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
@@ -290,9 +291,10 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Cancels the queue, or ends the scheduler, if this thread is telling listeners and the token that
-/// does so is cancelled. The caller is about to wait until the queue is idle. Perhaps only this
-/// thread would cancel the queue or end the scheduler, and only after the wait.
+/// Cancels the queue if its token is cancelled, or ends the scheduler if the token of the
+/// executor's end is. Does so only on a thread that is telling listeners. The caller is about to
+/// wait until the queue is idle. Perhaps only this thread would take that step, and only after the
+/// wait.
 pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     if !is_telling() || line.is_idle() {

@@ -54,7 +54,7 @@ pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
 /// set and has fenced. Meanwhile a ticket may have missed other members of the slot's group, and
 /// have left.
 pub(crate) fn look_again(scheduler: &Arc<Scheduler>) {
-    // Relaxed, `is_ended`: the thread that notes the end looks at every queue twice.
+    // Relaxed, `is_ended`: the thread that notes the end then drops the tasks of every queue.
     if !scheduler.below.is_ended() && scheduler.queues.tiers.has_some() {
         ensure_ticket(scheduler);
     }

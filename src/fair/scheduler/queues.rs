@@ -101,8 +101,9 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // Another thread may have set a third weight meanwhile. Then the two calls of `tell`
-        // together report the change from that weight to `to`.
+        // If another thread has changed the weight since `from` was read, `line.set_weight`
+        // returns that thread's weight. One or two calls of `tell` then report the change from that
+        // weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

@@ -64,8 +64,8 @@ pub(crate) fn wait_until_quiet(
     }
 }
 
-/// Calls [`end_if_told`] for all queues. The caller is about to wait for one after the other. A task
-/// of the first may wait for a task of the last.
+/// Calls [`end_if_told`] for all queues. The caller is about to wait for one queue after the other.
+/// A task of the first queue may wait for a task of the last.
 pub(crate) fn end_all_told(scheduler: &Arc<Scheduler>) {
     scheduler.queues.table.iter().for_each(|line| end_if_told(scheduler, line));
 }

@@ -51,11 +51,11 @@ use core::iter;
 use core::mem::{self, MaybeUninit};
 use core::ptr;
 
-/// The id of a wait: the address of the awaited half, of the awaited scope's `kind`, or of the
-/// awaited job with a handle.
+/// The id of a wait: the address of the object for which the worker waits. This is a half of a
+/// `join`, the field `kind` of a scope, or a scope's job that has a handle.
 pub(crate) type WaitId = usize;
 
-/// The id of a wait that is for neither a half nor a scope.
+/// The id of a wait for none of these objects.
 pub(crate) const NOTHING: WaitId = 0;
 
 pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {

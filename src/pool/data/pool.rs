@@ -128,8 +128,8 @@ impl Pool {
         self.look_after_missed();
     }
 
-    /// If a thread is cancelling the pool, makes that thread look again for missed jobs. If the
-    /// pool has lost its last thread, drops the missed jobs.
+    /// If a thread is cancelling the pool, makes that thread look again for missed jobs. If a
+    /// hosted pool has lost its last thread, drops the missed jobs.
     #[inline]
     pub(crate) fn look_after_missed(&self) {
         // The fence of the caller's `notify_one` or `notify_many` orders this load against

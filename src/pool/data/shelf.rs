@@ -35,8 +35,7 @@ impl Shelf {
         self.len.load(Relaxed)
     }
 
-    /// Puts a job on the shelf. Returns the bell of the owner of the job's scope, if the owner
-    /// waits.
+    /// Puts a job on the shelf. If the owner of the job's scope waits, returns that owner's bell.
     pub(crate) fn put(&self, job: Job) -> Option<Waker> {
         let mut jobs = self.jobs.lock();
         jobs.push_back(job);

@@ -156,9 +156,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long a thread beyond `num_threads` stays without a job before it ends. A wake-up
-    /// without a job does not prolong this time. No job wakes such a thread while enough others
-    /// run. The default is ten seconds.
+    /// Sets how long the pool keeps a thread beyond `num_threads` that has no job. Then the thread
+    /// ends. A wake-up that brings no job does not prolong this time. While `num_threads` other
+    /// threads are running, a new job does not wake such a thread. The default is ten seconds.
     ///
     /// # Examples
     ///

@@ -53,8 +53,8 @@ impl ThreadPool {
     ///
     /// The returned future does not wait for spawned futures that are pending, so these may await
     /// it. A job of the pool that blocks on the returned future deadlocks, because that job has not
-    /// ended. For the same reason a hook of the pool deadlocks, and so does a destructor while
-    /// [`Shutdown::Cancel`] drops a job.
+    /// ended. A hook of the pool that blocks on it deadlocks, too. So does a destructor that blocks
+    /// on it while [`Shutdown::Cancel`] drops a job.
     ///
     /// # Examples
     ///

@@ -303,15 +303,15 @@ impl Pool {
             crew.alive -= usize::from(!is_discharged);
             crew.leaving += usize::from(!is_discharged);
         }
-        // Since this worker last looked for a job, another worker might have begun to block, and
-        // might rely on this one. So in a closing pool, another thread is started for the remaining
-        // jobs.
+        // After this worker last looked for a job, another worker might have blocked, relying on
+        // this one to run the remaining jobs. So if the pool is closing and all its other workers
+        // are blocked, this call starts a thread for these jobs.
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);
-        // Notifies another worker, because this one might have used up a notification that any
-        // worker could have got. The place of a guest ends with the guest, so no spare worker can
-        // take it.
+        // This worker might have used up a notification that was meant for any worker, so it
+        // notifies another. Unless it is a guest, it also leaves a free place, and
+        // `notify_of_place` offers that place to a spare worker. A guest's place ends with it.
         if seat.is_guest {
             this.idle.notify_one();
         } else {

@@ -275,7 +275,7 @@ impl Report {
 
     fn planted(&mut self, defects: &[Row]) {
         self.head("Defects (`cargo xtask defects`)");
-        self.line("Those of the articles' code and of this crate, planted in a copy of the source; their tests must fail.\n");
+        self.line("Those of the articles' code and of this crate, and breaches of epoch's contract, planted in a copy of the source; their tests must fail.\n");
         self.columns(["number", "planted", "test", "seconds", "verdict"], defects);
         let numbers: BTreeSet<&str> = defects.iter().map(|row| cell(row, "number")).collect();
         let (planted, numbers) = (defects.len(), numbers.len());
