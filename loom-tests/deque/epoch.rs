@@ -1,5 +1,5 @@
-//! Models of the reclaimer that replaces epoch in models: does it notice each breach of the
-//! contract?
+//! Models of the reclaimer that stands in for crossbeam-epoch: does it notice each breach of
+//! crossbeam-epoch's contract?
 //!
 //! The structure is a register with one pointer. Its writer replaces the object and retires the old
 //! object. Readers pin and read. The planted bugs are the ways to break epoch's contract. If a bug

@@ -324,8 +324,9 @@ impl Tree {
     }
 }
 
-/// A *floor* is a lower bound of the times below it. Here the floor is low enough for the new time,
-/// but another thread is about to raise the floor to the old time.
+/// A *floor* is a lower bound of the times under it in the tree. Here one thread lowers a time, for
+/// which the floor is low enough. But another thread is about to raise the floor to the time's old
+/// value.
 #[test]
 fn a_raised_floor_hides_no_time_that_becomes_less() {
     model("a_raised_floor_hides_no_time_that_becomes_less", Exhaustive, || {

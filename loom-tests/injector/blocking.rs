@@ -60,8 +60,8 @@ fn retry_counts_as_work() {
     retry("retry_counts_as_work", true);
 }
 
-/// Takes items as [`receive`] does, until the queue is closed and empty:
-/// `examples/blocking_queue.rs`.
+/// Takes an item as [`receive`] does. Returns `None` once the queue is closed and empty. The method
+/// `receive` in `examples/blocking_queue.rs` has the same steps.
 fn receive_until_closed(queue: &Injector<u32>, pushes: &EventCount) -> Option<u32> {
     loop {
         if let Steal::Success(item) = queue.steal() {

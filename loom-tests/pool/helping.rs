@@ -151,8 +151,9 @@ fn help_goes_on_only_while_the_service_between_is_open() {
     });
 }
 
-/// The helper waits for the first server, and the second server runs a half of the first. The
-/// helper must find the item in the second server's deque.
+/// The helper waits for a half. The first server runs a half that the awaited half spawned. The
+/// second server runs a half that the first server's half spawned. The helper must find the item in
+/// the second server's deque.
 #[test]
 fn help_goes_along_a_chain() {
     model("help_goes_along_a_chain", Preemptions(2), || {

@@ -236,7 +236,7 @@ const READY: Pair = Pair::named("fair::READY");
 /// | a joiner registers its waker | is a place free? | a server frees a place | is a waker there? | lets the joiner try |
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
-/// In the tree of `policy/least.rs`, one thread lowers a time, then looks at the floor above it.
-/// Another thread raises the floor, then looks at the times below. At least one of the two sees the
-/// other's write.
+/// In the tree of `policy/least.rs`, a node's *floor* is a lower bound for the virtual times below
+/// the node. One thread lowers a time, then looks at the floors above it. Another thread raises
+/// such a floor, then looks at the times below. At least one of the two sees the other's write.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

@@ -172,8 +172,9 @@ use crate::sync::order::{FencePair, Pair};
 /// A thread that sees no worker active sees the workers' earlier writes.
 const RESTED: Pair = Pair::named("pool::RESTED");
 
-/// A worker counts itself as dozing, then looks at queues, held halves and bits. A notifier changes
-/// one of these, then looks for dozing workers. At least one of the two sees the other's write.
+/// A worker counts itself as dozing, then looks at queues, held halves and the bits of `attention`.
+/// A notifier changes one of these, then looks for dozing workers. At least one of the two sees the
+/// other's write.
 const DOZED: FencePair = FencePair::named("pool::DOZED");
 
 /// A thread that sees that another thread has gone sees that thread's writes.

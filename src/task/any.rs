@@ -184,8 +184,8 @@ impl AnyTask {
     }
 
     /// Polls a future on behalf of its executor, or of its queue's server. If the future ends,
-    /// `count` takes it off the queue's count. After `Yields`, the next job takes over the caller's
-    /// reference.
+    /// `count` takes it off the queue's count. After `Yields`, the caller must keep its reference
+    /// for the future's next poll.
     #[inline(always)]
     pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
         self.0.poll_again(count)

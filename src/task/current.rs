@@ -116,8 +116,9 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, outer: innermost(), ..Frame::on(home) }, f)
 }
 
-/// Runs `f`. Meanwhile this thread counts as one of this executor (`is_thread_of`). It still counts
-/// as one of an outer executor if a worker's frame of that executor is on its stack.
+/// Runs `f`. Meanwhile this thread counts as a thread of the executor `home` (`is_thread_of`). It
+/// still counts as a thread of an outer executor if a worker's frame of that executor is on its
+/// stack.
 pub(crate) fn as_thread_of<R>(home: Option<ExecutorId>, f: impl FnOnce() -> R) -> R {
     let outer = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
     let _back = Finally(|| _ = MEMBER_OF.try_with(|it| it.set(outer)));

@@ -152,7 +152,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Drops the future, and stores the cause for the handle. `is_polled` says whether the caller
-    /// has polled the future, and so runs the future's job.
+    /// has polled the future. A caller that has polled it is running the future's job.
     ///
     /// # Safety
     ///

@@ -192,9 +192,9 @@ fn items_of_no_size_are_dropped() {
     }
 }
 
-/// An item passes through the stack of the thread that pushes or takes it: about four times if
-/// optimized, and twenty or more if not. Growing, shrinking and batches do not touch the stack. So
-/// the stack has room for five items, but not for the buffer of twenty.
+/// A thread that pushes or takes an item copies it on its stack: about four times in an optimized
+/// build, and twenty or more in other builds. Growing, shrinking and batches do not touch the
+/// stack. So an optimized build gets a stack for five items, too small for the buffer of twenty.
 #[test]
 fn large_items_need_room_for_a_few_on_the_stack() {
     const LARGE: usize = 32 << 10;

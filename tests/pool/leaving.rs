@@ -247,8 +247,8 @@ fn what_other_hooks_spawn_runs() {
 
 type Due = Box<dyn FnOnce() + Send>;
 
-/// A park that runs due closures first, as a driver of input and output wakes the tasks that wait
-/// for it.
+/// A park that runs due closures before it sleeps. It stands for an I/O driver, which wakes the
+/// tasks that wait for I/O.
 struct Driver {
     park: ThreadPark,
     due: Arc<Mutex<Vec<Due>>>,

@@ -1,7 +1,7 @@
 //! The checks of this repository, each as one command: `cargo xtask <command>`.
 //!
-//! A command prints a table and writes the same table to `target/filch/<command>.tsv`; progress
-//! goes to stderr. It fails, with a reason, if anything that it checked is wrong.
+//! Most commands print a table, and write the same table to `target/filch/<command>.tsv`. Progress
+//! goes to stderr. A command fails, with a reason, if anything that it checked is wrong.
 
 mod api;
 mod browser;

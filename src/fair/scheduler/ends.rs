@@ -85,8 +85,8 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
 }
 
 /// Cancels the token that reports the queue's end, and so calls the token's listeners. The queue
-/// has been cancelled, or is closed and has no task left, or its executor has ended. In the first
-/// two cases the caller keeps the slot from getting another queue.
+/// has been cancelled, or is closed and has no task left. The caller keeps the slot from getting
+/// another queue.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);

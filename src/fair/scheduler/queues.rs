@@ -53,8 +53,8 @@ impl Queues {
         true
     }
 
-    /// Takes a queue that has no place for a lease out of the ready set. Then adds the queue again
-    /// if it has become ready meanwhile.
+    /// Removes a queue from the ready set because no lease on it can begin: for example, it is
+    /// paused, or has no free place. Then adds the queue again if it has become ready meanwhile.
     pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.show(line);

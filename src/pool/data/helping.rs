@@ -98,8 +98,9 @@ pub(crate) trait Server<T> {
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// Waits whose inner services are still to be visited. With each wait is the index in `all` of
-    /// the service that ends it; `None` for the wait at which the search began.
+    /// The waits that the search has still to follow: it then visits the services within them. Each
+    /// wait has beside it the index in `all` of the service that ends the wait. The wait at which
+    /// the search began has `None`.
     next: Vec<(WaitId, Option<usize>)>,
 }
 

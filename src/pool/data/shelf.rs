@@ -1,8 +1,8 @@
 //! The shelf: jobs that a waiting worker lays aside, so that other workers find them.
 //!
 //! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
-//! another worker's deque. While that worker waits, older jobs in its deque can hide jobs of the
-//! scope. So a waiting worker lays jobs aside (`worker/waits.rs`):
+//! another worker's deque. While the other worker waits, older jobs in its deque can hide the
+//! scope's jobs from the owner. So a waiting worker lays jobs aside (`worker/waits.rs`):
 //!
 //! - Before the worker gives its place away, `expose` lays aside the deque's newest job of another
 //!   worker's scope, and all older jobs.

@@ -6,7 +6,8 @@
 //! blocks itself. It also offers them while its deque is empty and another worker sleeps, or is
 //! about to. If the owner offers nothing for a long time, a thief *raids* it: the thief takes the
 //! oldest half that the owner holds. The owner *lets go* of a half by taking it off the list, to
-//! run or drop it itself. During a raid the owner lets go of no half.
+//! run or drop it itself. If it does so during a raid, it waits for the raid's end before it runs,
+//! drops or frees the half.
 //!
 //! ```text
 //!  owner                                        raider
