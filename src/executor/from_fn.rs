@@ -184,12 +184,18 @@ impl<F> FromFn<F> {
     /// assert_eq!(*log.lock().unwrap(), ["backlog", "of others", "backlog", "backlog"]);
     /// ```
     #[must_use]
-    pub fn with_yield_now<Y: Fn() + Send + Sync + 'static>(self, yield_now: Y) -> Self {
+    pub fn with_yield_now<Y>(self, yield_now: Y) -> Self
+    where
+        Y: Fn() + Send + Sync + 'static,
+    {
         FromFn { yield_now: Some(Box::new(yield_now)), ..self }
     }
 }
 
-impl<F: Fn(Job) -> Result<(), Rejected> + Send + Sync> Executor for FromFn<F> {
+impl<F> Executor for FromFn<F>
+where
+    F: Fn(Job) -> Result<(), Rejected> + Send + Sync,
+{
     fn execute(&self, job: Job) -> Result<(), Rejected> {
         (self.execute)(job)
     }

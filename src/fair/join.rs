@@ -261,7 +261,11 @@ impl Queue {
     /// assert_eq!(letters, 9);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn install<F: FnOnce() -> R + Send, R: Send>(&self, f: F) -> R {
+    pub fn install<F, R>(&self, f: F) -> R
+    where
+        F: FnOnce() -> R + Send,
+        R: Send,
+    {
         if Serving::of(self.line()).is_some() {
             return f();
         }

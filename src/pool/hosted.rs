@@ -219,8 +219,8 @@ impl Drop for WorkerThread {
         shared.remove_vacancy(&mut crew, &seat);
         drop(crew);
         shared.drop_pinned(&seat);
+        let _gone = Finally(|| shared.go()); // the barrier of `rest_for_good` may panic
         shared.rest_for_good();
-        shared.go();
     }
 }
 

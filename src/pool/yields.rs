@@ -107,11 +107,13 @@ impl Local {
     /// the stack, a further one drops no jobs.
     fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
         self.awake(|| {
-            depth::inside(|| {
-                if !depth::is_exhausted() {
-                    self.drop_missed()
-                }
-            });
+            if self.shared.is_discarding() {
+                depth::inside(|| {
+                    if !depth::is_exhausted() {
+                        self.drop_missed();
+                    }
+                });
+            }
             self.run_some(take(self))
         })
     }
