@@ -310,16 +310,18 @@ fn a_wait_sees_that_another_thread_cancels_its_queue() {
     }
 }
 
-/// A task that is dropped spawns another of its kind into the other queue.
-struct Failover([Queue; 2]);
+/// A task that is dropped spawns another of its kind into the other queue, until one is refused.
+struct Failover([Queue; 2], Arc<AtomicBool>);
 
 impl Drop for Failover {
     fn drop(&mut self) {
-        let [queue, other] = self.0.clone();
-        let next = Failover([other, queue.clone()]);
-        // A refused task would spawn again as it is dropped here.
-        if let Err(refused) = queue.spawn_detached(move || drop(next)) {
-            std::mem::forget(refused);
+        let Failover([queue, other], is_over) = self;
+        if !is_over.load(SeqCst) {
+            let next = Failover([other.clone(), queue.clone()], Arc::clone(is_over));
+            if let Err(refused) = queue.spawn_detached(move || drop(next)) {
+                is_over.store(true, SeqCst);
+                drop(refused);
+            }
         }
     }
 }
@@ -339,7 +341,7 @@ fn tasks_that_spawn_others_as_they_are_dropped_keep_no_canceller_busy() {
         });
         begun.recv().unwrap();
         pool.spawn_detached(|| ()).unwrap();
-        let first = Failover([b.clone(), a.clone()]);
+        let first = Failover([b.clone(), a.clone()], Arc::default());
         a.spawn_detached(move || drop(first)).unwrap();
         let early = pool.shutdown_timeout(Shutdown::Cancel, Duration::from_millis(1));
         assert!(early.is_err());
