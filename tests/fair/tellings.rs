@@ -69,23 +69,37 @@ fn a_listener_waits_for_queues_that_the_same_token_cancels() {
     }
 }
 
-/// A token cancels two queues of different schedulers. The destructor of one queue's task waits for
-/// the other queue.
-#[test]
-fn a_destructor_waits_for_another_queue_that_the_same_token_cancels() {
+/// Two queues with their schedulers, and an action that ends both queues, one after the other.
+type Ending = ([(FairScheduler, Queue); 2], Box<dyn FnOnce()>);
+
+/// Makes two paused queues, and ends both. The destructor of one queue's task waits for the other
+/// queue. Tries each way to wait, and both orders of the queues.
+fn one_waits_for_the_other(make: fn() -> Ending, by: CancelledBy, reason: Option<&'static str>) {
     for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
         in_a_minute(move || {
-            let (fairs, token) = ([over_a_pool(), over_a_pool()], CancelToken::new());
-            let queues =
-                fairs.each_ref().map(|it| it.queue("q").token(&token).paused().build().unwrap());
-            let [first, second] = order;
-            let (fair, queue) = (fairs[second].clone(), queues[second].clone());
-            let _task = spawn_at_drop(&queues[first], move || waits(&fair, &queue));
-            let tasks = spawn_both(&queues[second]);
-            token.cancel_with("enough");
-            were_cancelled(tasks, CancelledBy::Queue, Some("enough"));
+            let (queues, end) = make();
+            let [first, second] = order.map(|it| queues[it].clone());
+            let tasks = spawn_both(&second.1);
+            let _task = spawn_at_drop(&first.1, move || waits(&second.0, &second.1));
+            end();
+            were_cancelled(tasks, by, reason);
         });
     }
+}
+
+/// A token cancels two queues of different schedulers.
+#[test]
+fn a_destructor_waits_for_another_queue_that_the_same_token_cancels() {
+    let make = || -> Ending {
+        let token = CancelToken::new();
+        let queues = [0, 1].map(|_| {
+            let fair = over_a_pool();
+            let queue = fair.queue("q").token(&token).paused().build().unwrap();
+            (fair, queue)
+        });
+        (queues, Box::new(move || _ = token.cancel_with("enough")))
+    };
+    one_waits_for_the_other(make, CancelledBy::Queue, Some("enough"));
 }
 
 /// A running task of the first queue joins a task of the second. So a thread that waits for both
@@ -117,44 +131,39 @@ fn a_listener_waits_for_queues_whose_tasks_wait_for_each_other() {
     }
 }
 
-/// Two schedulers are over one executor, whose end is told to one after the other. The destructor
-/// of one scheduler's task waits for the other scheduler.
-#[test]
-fn a_destructor_waits_for_another_scheduler_whose_executor_has_ended() {
-    for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
-        in_a_minute(move || {
-            let token = CancelToken::new();
-            let executor = Arc::new(Ends(ThreadPool::new(1).unwrap(), token.clone()));
-            let fairs = [0, 1].map(|_| FairScheduler::over(Arc::clone(&executor)));
-            let queues = fairs.each_ref().map(|it| it.queue("q").paused().build().unwrap());
-            let [first, second] = order;
-            let (fair, queue) = (fairs[second].clone(), queues[second].clone());
-            let _task = spawn_at_drop(&queues[first], move || waits(&fair, &queue));
-            let tasks = spawn_both(&queues[second]);
-            token.cancel_with("enough");
-            were_cancelled(tasks, CancelledBy::Executor, Some("enough"));
-        });
-    }
+/// Returns two schedulers over one executor, with a paused queue each.
+fn two_over<E: Executor + Clone + 'static>(executor: &E) -> [(FairScheduler, Queue); 2] {
+    [0, 1].map(|_| {
+        let fair = FairScheduler::over(executor.clone());
+        let queue = fair.queue("q").paused().build().unwrap();
+        (fair, queue)
+    })
 }
 
-/// Two schedulers are over one queue, which closes. The destructor of one scheduler's task waits
-/// for the other scheduler.
+/// Two schedulers are over one executor, whose end is told to one after the other.
+#[test]
+fn a_destructor_waits_for_another_scheduler_whose_executor_has_ended() {
+    let make = || -> Ending {
+        let token = CancelToken::new();
+        let executor = Arc::new(Ends(ThreadPool::new(1).unwrap(), token.clone()));
+        (two_over(&executor), Box::new(move || _ = token.cancel_with("enough")))
+    };
+    one_waits_for_the_other(make, CancelledBy::Executor, Some("enough"));
+}
+
+/// Two schedulers are over one queue, which closes.
 #[test]
 fn a_destructor_waits_for_another_scheduler_whose_queue_below_has_closed() {
-    for (waits, order) in UNTIL_IDLE.into_iter().flat_map(|it| [(it, [0, 1]), (it, [1, 0])]) {
-        in_a_minute(move || {
-            let below = over_a_pool().queue("below").build().unwrap();
-            let fairs = [0, 1].map(|_| FairScheduler::over(below.clone()));
-            let queues = fairs.each_ref().map(|it| it.queue("q").paused().build().unwrap());
-            let [first, second] = order;
-            let (fair, queue) = (fairs[second].clone(), queues[second].clone());
-            let _task = spawn_at_drop(&queues[first], move || waits(&fair, &queue));
-            let tasks = spawn_both(&queues[second]);
+    let make = || -> Ending {
+        let below = over_a_pool().queue("below").build().unwrap();
+        let both = two_over(&below);
+        let end = move || {
             below.wait_idle().unwrap(); // so that this thread tells the end
             below.close();
-            were_cancelled(tasks, CancelledBy::Executor, None);
-        });
-    }
+        };
+        (both, Box::new(end))
+    };
+    one_waits_for_the_other(make, CancelledBy::Executor, None);
 }
 
 /// An executor that runs jobs at once, or drops them. It ends in the given call of `limited`.

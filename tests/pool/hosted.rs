@@ -3,6 +3,7 @@
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, Meeting, done, in_a_minute, wait_for};
+use crate::hosts::unstarted;
 use filch::ThreadPool;
 use filch::executor::{Reason, Shutdown, ShutdownError};
 use filch::pool::{self, Yield};
@@ -69,15 +70,11 @@ fn a_thread_that_was_a_worker_goes_on_as_none() {
 /// The pool's end drops two jobs. The destructor of the first job ends the last worker.
 #[test]
 fn a_wait_for_an_idle_pool_hears_of_the_last_dropped_job() {
-    let mut mine = None;
-    let pool = ThreadPool::builder().num_threads(1).build_with(|worker| {
-        mine = Some(worker);
-        Ok(())
-    });
-    let (pool, (starts, has_started)) = (Arc::new(pool.unwrap()), channel());
+    let (pool, worker) = unstarted();
+    let (pool, (starts, has_started)) = (Arc::new(pool), channel());
     let (ends, end) = channel::<()>();
     let mut thread = Some(thread::spawn(move || {
-        mine.unwrap().run_in_waits().unwrap();
+        worker.run_in_waits().unwrap();
         starts.send(()).unwrap();
         let _ = end.recv();
     }));

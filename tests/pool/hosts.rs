@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
 /// Returns a pool of one thread, and the worker of that thread, which does not run yet.
-fn unstarted() -> (ThreadPool, WorkerThread) {
+pub(crate) fn unstarted() -> (ThreadPool, WorkerThread) {
     let mut mine = None;
     let pool = ThreadPool::builder().num_threads(1).build_with(|worker| {
         mine = Some(worker);

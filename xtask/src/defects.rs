@@ -43,7 +43,7 @@ pub(crate) fn command(given: &ArgMatches) -> Result {
     if given.get_flag("fit") {
         return plants::all_fit(&plants);
     }
-    let trees = Trees::copy("defects", &["tests"], &plants)?;
+    let trees = Trees::copy(&plants)?;
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     let is_wanted = |it: &Plant| format!("{} {}", it.subject, it.defect).contains(filter);
     let plants: Vec<Plant> = plants.into_iter().filter(is_wanted).collect();

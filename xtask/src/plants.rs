@@ -84,7 +84,7 @@ impl Plant {
 }
 
 /// The parts of the repository that every copy needs to build.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
@@ -95,18 +95,19 @@ const PARTS: [&str; 9] = [
     "examples/pool_from_parts.rs",
     "loom-tests",
     "src",
+    "tests",
 ];
 
 /// One copy of the package for each core, since a build of a plant mostly uses one core.
 pub(crate) struct Trees(Mutex<Vec<Tree>>);
 
 impl Trees {
-    /// Makes the copies in folders under `name` of the reports. `more` is copied beside the parts
-    /// that every copy needs. Fails, and names the plants, if some plants no longer fit the source.
-    pub(crate) fn copy(name: &str, more: &[&str], plants: &[Plant]) -> Result<Self> {
+    /// Makes the copies in folders of the reports. Fails, and names the plants, if some plants no
+    /// longer fit the source.
+    pub(crate) fn copy(plants: &[Plant]) -> Result<Self> {
         all_fit(plants)?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let trees = (0..cores).map(|number| Tree::copy(&format!("{name}/{number}"), more));
+        let trees = (0..cores).map(|number| Tree::copy(number));
         let trees = trees.collect::<Result<Vec<_>>>()?;
         Ok(Trees(Mutex::new(trees)))
     }
@@ -142,10 +143,11 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    fn copy(name: &str, more: &[&str]) -> Result<Self> {
-        let path = folders::folder(folders::reports()?.join(name))?;
+    fn copy(number: usize) -> Result<Self> {
+        let name = format!("defects/{number}");
+        let path = folders::folder(folders::reports()?.join(&name))?;
         let _ = fs::remove_dir_all(&path);
-        for part in PARTS.iter().chain(more) {
+        for part in PARTS {
             copy(Path::new(part), &path.join(part))?;
         }
         alone(&path.join("Cargo.toml"))?;

@@ -11,6 +11,7 @@ use crate::fair::line::Line;
 use crate::sync::Arc;
 use crate::sync::clock::Instant;
 use crate::sync::spin::give_way;
+use crate::task::is_telling;
 
 /// Returns whether no task of the queue is pending. If the queue is paused, first takes out the
 /// jobs of ended tasks.
@@ -67,7 +68,9 @@ pub(crate) fn wait_until_quiet(
 /// Calls [`end_if_told`] for all queues. The caller is about to wait for one queue after the other.
 /// A task of the first queue may wait for a task of the last.
 pub(crate) fn end_all_told(scheduler: &Arc<Scheduler>) {
-    scheduler.queues.table.iter().for_each(|line| end_if_told(scheduler, line));
+    if is_telling() {
+        scheduler.queues.table.iter().for_each(|line| end_if_told(scheduler, line));
+    }
 }
 
 /// Blocks until one round over all queues finds no pending task. Returns an error at the deadline.
