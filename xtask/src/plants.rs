@@ -107,7 +107,7 @@ impl Trees {
     pub(crate) fn copy(plants: &[Plant]) -> Result<Self> {
         all_fit(plants)?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let trees = (0..cores).map(|number| Tree::copy(number));
+        let trees = (0..cores).map(Tree::copy);
         let trees = trees.collect::<Result<Vec<_>>>()?;
         Ok(Trees(Mutex::new(trees)))
     }
