@@ -288,3 +288,66 @@ fn a_shutdown_cancels_the_token_of_a_queue_that_is_over_meanwhile() {
     in_a_minute(move || fair.shutdown(Shutdown::Cancel).unwrap());
     assert!(token.is_cancelled());
 }
+
+/// While a destructor of a paused queue's cancelled task runs, a worker joins another task of the
+/// queue. The worker must not run it, and the destructor may wait for the worker. In half of the
+/// cases, the worker begins to wait before the cancellation.
+#[test]
+fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
+    let cases = (0..5).flat_map(|how| [1, 2].map(|it| (how, it)));
+    for ((how, limit), waits_first) in cases.flat_map(|it| [(it, false), (it, true)]) {
+        in_a_minute(move || {
+            let pool = ThreadPool::new(2).unwrap();
+            let below = FairScheduler::over(pool.clone()).queue("below").build().unwrap();
+            let fair = match how {
+                4 => FairScheduler::over(below.clone()),
+                _ => FairScheduler::over(pool.clone()),
+            };
+            let queue = fair.queue("q").max_parallel(limit).paused().build().unwrap();
+            let ((drops, dropped), (joins, joined)) = (mpsc::channel(), mpsc::channel());
+            let _first = spawn_at_drop(&queue, move || {
+                drops.send(()).unwrap();
+                joined.recv_timeout(MINUTE).unwrap();
+            });
+            let (task, (begins, begun)) = (queue.spawn(|| ()), mpsc::channel());
+            let worker = below.spawn(move || {
+                begins.send(()).unwrap();
+                if !waits_first {
+                    dropped.recv_timeout(MINUTE).unwrap();
+                }
+                let error = task.join().unwrap_err();
+                joins.send(()).unwrap();
+                (error.is_cancelled(), waits_first.then_some(dropped))
+            });
+            begun.recv_timeout(MINUTE).unwrap();
+            if waits_first {
+                thread::sleep(Duration::from_millis(5));
+            }
+            match how {
+                0 => _ = queue.cancel(),
+                1 => _ = queue.token().cancel(),
+                2 => fair.shutdown(Shutdown::Cancel).unwrap(),
+                3 => pool.shutdown(Shutdown::Cancel).unwrap(),
+                _ => _ = below.cancel(),
+            }
+            assert!(ended(worker).unwrap().0, "by {how}, at a limit of {limit}");
+        });
+    }
+}
+
+/// The destructor of a paused queue's cancelled task makes the scheduler look at the queue. No
+/// server may come to the queue before its tasks are dropped.
+#[test]
+fn a_paused_queue_that_is_being_cancelled_begins_no_task() {
+    let pool = ThreadPool::new(1).unwrap();
+    let queue = FairScheduler::over(pool.clone()).queue("q").max_parallel(2).paused().build();
+    let queue = queue.unwrap();
+    let same = queue.clone();
+    let _first = spawn_at_drop(&queue, move || {
+        same.set_max_parallel(3).unwrap();
+        done(pool.spawn(|| ())); // so the ticket, if there is one, has run
+    });
+    let task = queue.spawn(|| ());
+    assert_eq!(queue.cancel(), 2);
+    assert!(ended(task).unwrap_err().is_cancelled());
+}

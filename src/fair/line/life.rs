@@ -220,13 +220,11 @@ impl Life {
         self.0.fetch_or(TOLD, Relaxed) & TOLD == 0
     }
 
-    /// Closes and cancels the queue. Also resumes the queue, because servers have to drop the tasks
-    /// that arrive late, and no server comes to a paused queue.
+    /// Closes and cancels the queue.
     pub fn cancel(&self) {
-        let cancelled = |word| Some((word | CLOSED | CANCELLED) & !PAUSED);
         // Relaxed: the reason for the cancellation is under a lock, and `CANCELLED` publishes no
         // other data.
-        let _ = self.0.fetch_update(Relaxed, Relaxed, cancelled);
+        self.0.fetch_or(CLOSED | CANCELLED, Relaxed);
     }
 
     /// Pauses or resumes the queue. Returns whether this call changed the queue's state.

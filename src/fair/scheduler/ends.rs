@@ -112,8 +112,9 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     line.life.begin_lease_anyway();
     line.cancel(reason);
     // A thread that pushes a job to poll a future sees the cancellation, or this thread sees the
-    // job.
+    // job. A thread that begins to wait for a task sees it, too, or this thread sees the joiner.
     LOOK.fence();
+    line.joiners.wake();
     // The queued tasks are dropped before `is_cancelled` is set. Otherwise running tasks could see
     // `is_cancelled` and stop, and their threads would drop queued tasks that this call's result
     // misses.
@@ -122,6 +123,9 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
         let dropped = discard(panics, line, line.cause());
         let dropped = dropped + end_futures(panics, line, line.cause());
         line.is_cancelled.store(true, Relaxed);
+        // Servers have to drop the tasks that arrive late, and no server comes to a paused queue.
+        // This comes last: a server that sees a resumed queue may begin its tasks.
+        line.pause(false);
         tell_end(scheduler, line); // a scheduler over the queue drops its tasks, too
         dropped
     });
@@ -312,6 +316,7 @@ pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
 fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     LOOK.fence();
+    scheduler.queues.table.iter().for_each(|line| line.joiners.wake());
     cancel_all(scheduler);
     // A token's listener may wait for a task that waits for another queue's token. So all tokens
     // are marked as cancelled before the first listener is called.

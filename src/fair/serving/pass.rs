@@ -107,12 +107,16 @@ impl Gate for Pass {
         let by_token = || line.cause_by_token().or_else(|| scheduler.below.cause_by_token());
         let by_token = if drops || !is_telling() { None } else { by_token() };
         let is_so = drops || by_token.is_some();
-        if let Some(task) = task.filter(|_| is_so) {
+        // The thread that cancels the queue may be in a destructor that waits for this thread. So
+        // this thread does not wait until that thread drops the task.
+        let is_lost = |it: &AnyTask| !it.is_claimed() && has_ended();
+        let dropped = task.filter(|it| is_so || is_lost(it));
+        if let Some(task) = dropped {
             let cause = by_token.or_else(|| cause_to_drop(scheduler, line));
             let cause = cause.unwrap_or_else(|| scheduler.below.cause());
             scheduler.below.panics.take(|| task.cancel(cause));
         }
-        is_so
+        is_so || dropped.is_some()
     }
 
     fn has_left_job(&self) {
