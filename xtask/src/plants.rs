@@ -99,23 +99,29 @@ const PARTS: [&str; 10] = [
 ];
 
 /// One copy of the package for each core, since a build of a plant mostly uses one core.
-pub(crate) struct Trees(Mutex<Vec<Tree>>);
+pub(crate) struct Trees {
+    trees: Mutex<Vec<Tree>>,
+    /// Locked until the trees are dropped. A second run would plant in the same copies.
+    _lock: fs::File,
+}
 
 impl Trees {
     /// Makes the copies in folders of the reports. Fails, and names the plants, if some plants no
     /// longer fit the source.
     pub(crate) fn copy(plants: &[Plant]) -> Result<Self> {
         all_fit(plants)?;
+        let lock = fs::File::create(folders::reports()?.join("defects.lock"))?;
+        lock.try_lock().map_err(|error| format!("does another run plant defects? {error}"))?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let trees = (0..cores).map(Tree::copy);
-        let trees = trees.collect::<Result<Vec<_>>>()?;
-        Ok(Trees(Mutex::new(trees)))
+        let trees = Mutex::new(trees.collect::<Result<_>>()?);
+        Ok(Trees { trees, _lock: lock })
     }
 
     /// Gives each copy without builds those of the copy that was used last. So each dependency is
     /// built once. The files keep their times, since cargo rebuilds a crate that seems to be old.
     pub(crate) fn share_builds(&self) -> Result {
-        let trees = self.0.lock().unwrap();
+        let trees = self.trees.lock().unwrap();
         let Some((built, others)) = trees.split_last() else { return Ok(()) };
         for other in others {
             if fs::read_dir(&other.target)?.next().is_none() {
@@ -128,9 +134,9 @@ impl Trees {
     /// Calls `work` with a copy that no other thread uses meanwhile. At most as many threads as
     /// cores may call this, as in [`each`](runner::process::each).
     pub(crate) fn with<R>(&self, work: impl FnOnce(&Tree) -> R) -> R {
-        let tree = self.0.lock().unwrap().pop().expect("there is a copy for each core");
+        let tree = self.trees.lock().unwrap().pop().expect("there is a copy for each core");
         let result = work(&tree);
-        self.0.lock().unwrap().push(tree);
+        self.trees.lock().unwrap().push(tree);
         result
     }
 }
