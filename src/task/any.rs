@@ -369,9 +369,12 @@ pub(crate) trait Gate: Send + Sync {
     fn ends(&self, how: Ended, has_job: bool);
 
     /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels
-    /// `task`. If the queue has ended, and no thread has claimed `task`, cancels `task` on each
-    /// thread, and returns `true`.
+    /// `task`. If the queue [is cancelled](Self::is_cancelled), and no thread has claimed `task`,
+    /// cancels `task` on each thread, and returns `true`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
+
+    /// Returns whether the queue was cancelled, or its executor has ended.
+    fn is_cancelled(&self) -> bool;
 
     /// Notifies the queue that a task has ended, and might have left a tombstone in the queue.
     fn has_left_job(&self);

@@ -177,14 +177,14 @@ impl AnyTask {
         // Another thread may have cancelled the queue since `run_here` looked. Then that thread
         // drops the task, or the next `run_here` does.
         let is_lost = || is_stuck(limited) || is_dropping(limited);
-        is_lost() && is_unclaimed() && !limited.0.drops_here(None)
+        is_lost() && is_unclaimed() && !may_drop(limited)
     }
 
     /// Returns whether `run_here` would now drop the task, or run it. A task that needs a place
     /// runs only if its gate has a free one.
     pub(super) fn may_run_here(&self) -> bool {
         let may_end = |limited: &Limited| {
-            waits_for_place(limited) && limited.0.has_place() || limited.0.drops_here(None)
+            waits_for_place(limited) && limited.0.has_place() || may_drop(limited)
         };
         current::may_run(self.home()) || self.limited().is_some_and(may_end)
     }
@@ -224,10 +224,16 @@ pub(super) fn limit(kin: &[AnyTask]) -> Option<&Limited> {
     kin.last()?.limited().filter(|it| waits_for_place(it))
 }
 
-/// Returns whether this thread may run the gate's tasks once there is a free place, or is dropping
-/// the tasks of the gate's queue.
+/// Returns whether this thread drops a task of the gate's queue when it begins to wait for the
+/// task.
+fn may_drop(Limited(gate): &Limited) -> bool {
+    gate.drops_here(None) || gate.is_cancelled()
+}
+
+/// Returns whether this thread may run the gate's tasks once there is a free place, or may drop
+/// them.
 fn may_end_here(limited: &Limited) -> bool {
-    waits_for_place(limited) || limited.0.drops_here(None)
+    waits_for_place(limited) || may_drop(limited)
 }
 
 /// Returns whether only a lack of stack keeps this thread from dropping or running the task. The

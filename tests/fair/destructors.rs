@@ -290,12 +290,13 @@ fn a_shutdown_cancels_the_token_of_a_queue_that_is_over_meanwhile() {
 }
 
 /// While a destructor of a paused queue's cancelled task runs, a worker joins another task of the
-/// queue. The worker must not run it, and the destructor may wait for the worker. In half of the
-/// cases, the worker begins to wait before the cancellation.
+/// queue, or waits for a group with that task. The worker must not run it, and the destructor may
+/// wait for the worker. In half of the cases, the worker begins to wait before the cancellation.
 #[test]
 fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
-    let cases = (0..5).flat_map(|how| [1, 2].map(|it| (how, it)));
-    for ((how, limit), waits_first) in cases.flat_map(|it| [(it, false), (it, true)]) {
+    for case in 0..40 {
+        let (how, limit) = (case % 5, 1 + case / 5 % 2);
+        let (waits_first, by_group) = (case / 10 % 2 == 0, case < 20);
         in_a_minute(move || {
             let pool = ThreadPool::new(2).unwrap();
             let below = FairScheduler::over(pool.clone()).queue("below").build().unwrap();
@@ -309,13 +310,14 @@ fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
                 drops.send(()).unwrap();
                 joined.recv_timeout(MINUTE).unwrap();
             });
-            let (task, (begins, begun)) = (queue.spawn(|| ()), mpsc::channel());
+            let (group, (begins, begun)) = (TaskGroup::new(), mpsc::channel());
+            let task = queue.task().group(&group).spawn(|| ());
             let worker = below.spawn(move || {
                 begins.send(()).unwrap();
                 if !waits_first {
                     dropped.recv_timeout(MINUTE).unwrap();
                 }
-                let error = task.join().unwrap_err();
+                let error = if by_group { group.wait() } else { task.join() }.unwrap_err();
                 joins.send(()).unwrap();
                 (error.is_cancelled(), waits_first.then_some(dropped))
             });
@@ -330,7 +332,7 @@ fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
                 3 => pool.shutdown(Shutdown::Cancel).unwrap(),
                 _ => _ = below.cancel(),
             }
-            assert!(ended(worker).unwrap().0, "by {how}, at a limit of {limit}");
+            assert!(ended(worker).unwrap().0, "case {case}");
         });
     }
 }

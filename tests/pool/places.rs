@@ -452,6 +452,7 @@ fn a_thread_in_its_stop_hook_counts_as_a_thread_of_the_pool() {
     let (pool, is_stopping, release) =
         stopping(|it| it.max_threads(2).on_thread_start(move |_| _ = counter.fetch_add(1, SeqCst)));
     is_stopping.recv().unwrap();
+    wait_for(|| starts.load(SeqCst) == 2);
     let (unblock, blocks) = mpsc::channel::<()>();
     let waits = pool.spawn(move || pool::blocking(|| blocks.recv().is_err()));
     let other = pool.spawn(|| 7);
