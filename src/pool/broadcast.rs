@@ -139,9 +139,9 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Pool {
-    /// Pins a job to each worker that is no guest. `make` returns the job, and the worker's
-    /// queue into which the job goes. `make` gets this thread's context, if the pool has a
-    /// [`context`](super::Builder::context).
+    /// Pins a job to each worker. Leaves out *guests*, which are outside threads that are workers
+    /// for one call. `make` returns the job, and the worker's queue into which the job goes. `make`
+    /// gets this thread's context, if the pool has a [`context`](super::Builder::context).
     fn pin_each(
         &self,
         mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),

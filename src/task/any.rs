@@ -29,10 +29,10 @@ impl Common {
         self.deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Takes the task off its queue's count, if the queue counts the task (I8). The caller drops
-    /// the returned guard when the task has ended. If the task's gate takes the task off, the queue
-    /// is not idle before that drop. If `count` is `None`, `has_job` is whether the task's job is
-    /// still in the queue; otherwise `has_job` is ignored.
+    /// Takes the task off its queue's count, if the queue counts the task (I8): by `count`, or else
+    /// by the task's gate. The caller drops the returned guard when the task has ended. If the gate
+    /// did it, the queue is not idle before that drop. The gate needs `has_job`: whether the task's
+    /// job is still in the queue.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -369,8 +369,8 @@ pub(crate) trait Gate: Send + Sync {
     fn ends(&self, how: Ended, has_job: bool);
 
     /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels
-    /// `task`. If the queue has ended, and no thread has claimed `task`, cancels `task` on each
-    /// thread, and returns `true`.
+    /// `task`. If the queue has ended, and no thread has claimed `task`, any calling thread cancels
+    /// `task` and gets `true`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
     /// Notifies the queue that a task has ended, and might have left a tombstone in the queue.
@@ -378,7 +378,8 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_ended(&self);
 
-    /// Returns whether the queue has its maximum of uncounted tombstones. Further ones then count.
+    /// Returns whether the queue has its maximum of uncounted tombstones, the jobs of ended tasks.
+    /// Each further one counts as a task until it is taken out.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. Each place that becomes free wakes the waker.

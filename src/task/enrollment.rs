@@ -91,9 +91,9 @@ impl Enrollment {
     /// cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: a thread loads the index only after it has claimed the future. Each claim comes
-        // after this store, except that of a thread that closes the roll (`Living`). That thread
-        // needs no index.
+        // Relaxed: only a thread that has claimed the future loads the index. Before this store,
+        // only a thread that closes the roll (`Living`) can claim the future. That thread needs no
+        // index.
         self.index.store(index, Relaxed);
         Ok(())
     }

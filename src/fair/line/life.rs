@@ -117,7 +117,7 @@ impl Look {
     }
 }
 
-/// Returns the word, with `TOLD` set if the queue owes its end.
+/// Returns the word. Sets `TOLD` in it if the end is to be told now (`owes_end`).
 fn told(word: u64) -> u64 {
     if Look(word).owes_end() { word | TOLD } else { word }
 }
@@ -214,7 +214,7 @@ impl Life {
     }
 
     /// Sets `TOLD`. Returns whether this call has set it; then the caller reports the queue's end.
-    /// The queue is closed, and the caller has a hold or a handle.
+    /// The queue is closed. The caller has a lease or a handle, so the queue is not over.
     pub fn tell(&self) -> bool {
         // Relaxed: the lock of the token orders what the listeners see.
         self.0.fetch_or(TOLD, Relaxed) & TOLD == 0

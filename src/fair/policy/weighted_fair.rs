@@ -181,11 +181,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is still in the ready set, a pick can come between the next four steps. Their
-        // order has two effects. A pick that charges the new time uses the new estimate. A pick
-        // that has read the new number charges the new time. But if the processor reorders the
-        // accesses, one pick may charge the new queue the old estimate, and never take that charge
-        // back.
+        // If the slot is still in the ready set, a pick can come between the next four stores. In
+        // this order, a pick that sees the new time also sees the new estimate, and a pick that
+        // sees the new number also sees the new time. If the processor reorders the accesses, one
+        // pick can charge the new queue the old estimate. No thread takes that charge back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);

@@ -1,4 +1,5 @@
-//! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
+//! Hand-overs: a *ticket*, the scheduler's job that serves queues, goes to the executor. It comes
+//! back as a call of [`HandOver`].
 //!
 //! `serving` builds on `scheduler`; only through this trait does `scheduler` call `serving`. The
 //! calls can recurse. A thread that ends a lease may find the queue ready, and submits a ticket. If
@@ -168,8 +169,8 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns whether
-/// the caller's turn is over. Returns `false` if the executor has panicked, has refused the
-/// successor, or has run it at once. The caller then goes on to serve.
+/// the caller stops serving. Returns `false` if the executor has panicked, has refused the
+/// successor, or has run it at once. The caller then serves on.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();

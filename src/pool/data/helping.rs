@@ -23,15 +23,16 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! Of the items that a service has spawned, a helper takes no stranger. A job of a scope that
-//! encloses the service is a stranger, unless the helper waits for that very scope. The job's first
-//! word has the number of services around its scope. From this number the helper sees whether the
-//! scope encloses the service (`Job::are_within`).
+//! Among the items that a service has spawned there can be strangers, which a helper leaves. A job
+//! of a scope around the service is a stranger, unless the helper waits for that scope. The job's
+//! first word has the number of services around its scope. From this number the helper sees whether
+//! the scope encloses the service (`Job::are_within`).
 //!
 //! A helper also helps the thieves of its thief, and their thieves. This is leapfrogging (Wagner
-//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. `wait` is the wait that it
-//! *ends*. If its half or scope was made in an outer service, `within` is the wait that the outer
-//! one ends. A helper that waits for half h follows these ids, even if no thief waits yet:
+//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. `wait` identifies the wait for
+//! the service's half or scope; the service *ends* that wait. If the half or scope was made in an
+//! outer service, `within` identifies the wait that the outer service ends. A helper that waits for
+//! half h follows these ids, even if no thief waits yet:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within

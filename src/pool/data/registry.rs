@@ -14,8 +14,8 @@ use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
 pub(crate) struct Seat {
-    /// Set when this worker blocks, or sleeps in a wait, and another worker has its place. If later
-    /// too few workers run, another thread clears the flag and rings this worker's bell.
+    /// Set when this worker blocks, or sleeps in a wait, and another worker runs in its stead. If
+    /// later too few workers run, another thread clears the flag and rings this worker's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,

@@ -2,9 +2,9 @@
 //!
 //! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
 //! count of unfinished jobs and the table of its jobs' operations. The address of that table is the
-//! scope's id. A closure that captures at most two words lies in its job. Of the larger closures,
-//! the first four of up to six words lie in the scope, if its owner spawns them and is a worker.
-//! Other closures are boxed.
+//! scope's id. A closure that captures at most two words lies in its job. The scope has room for
+//! four larger closures of up to six words, if its owner spawns them and is a worker. Other
+//! closures are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
