@@ -70,8 +70,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Committed under the lock, because a notifier might call `look` at once. The entry of
-            // that call is then stored after this one, and not replaced by it.
+            // Committed under the lock, because a notifier might call `look` at once. Otherwise
+            // that call could store its newer entry first, and this call would overwrite it.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(None) => *place = None,

@@ -7,8 +7,9 @@
 //! So a worker makes such a call in a wait, too (the test
 //! `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). The calls of `spawn_broadcast`
 //! have a queue of their own (`Seat::urgent`), so that no call of `broadcast` is in front of them.
-//! The pool pushes a call, and then rings the worker's bell. A worker that is about to sleep in a
-//! wait prepares, and then looks into the queue. So the worker misses no call.
+//! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. A
+//! worker that is about to sleep in a wait prepares, and then looks into the queue. So the worker
+//! misses no call.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;

@@ -228,8 +228,8 @@ impl Drop for WorkerThread {
 }
 
 impl Pool {
-    /// Notes that a thread, or a seat without a thread, is never active again. If that leaves an
-    /// open pool without threads, the pool refuses the jobs of all threads but its guests from now
+    /// Notes that a thread, or a `WorkerThread` without a thread, is never active again. If an open
+    /// pool then has no thread left, it accepts jobs only from its *guests* (`guest.rs`) from now
     /// on. If there is no guest either, this call drops the queued jobs.
     fn rest_for_good(&self) {
         let _rests = Finally(|| self.idle.rest()); // the barrier may panic

@@ -216,6 +216,7 @@ impl Waiter {
 }
 
 /// Returns how many places of a queue are held by this thread and by the threads that wait for it.
+/// A *place* is room for one thread within the queue's limit.
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {

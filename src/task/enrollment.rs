@@ -1,5 +1,6 @@
-//! The registrations of a future: at its executor, and at its cancellation token. Nothing here
-//! depends on the type of the future, so a program compiles this once.
+//! The registrations of a future: at its cancellation token, and on the *roll*, the list of futures
+//! that end with their executor. Nothing here depends on the type of the future, so a program
+//! compiles this once.
 
 use super::any::{AnyTask, Common, Count, Counted, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};

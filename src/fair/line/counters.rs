@@ -1,4 +1,5 @@
-//! The counters of a queue. Submitters and leases update them; metrics read them.
+//! The counters of a queue. Submitters and leases update them; metrics read them. A *lease* is a
+//! thread's right to run tasks of the queue.
 
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};

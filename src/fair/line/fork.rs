@@ -4,7 +4,8 @@
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
 //! it if no other thread has begun it. So a fork ends even if no other thread serves the queue, or
 //! the queue is full or closed. A thread that runs a fork already counts towards the queue's limit:
-//! it has a lease (the right to run tasks of the queue), or waits in a task of the queue.
+//! it has a *lease* or waits in a task of the queue. A lease is the right to run tasks of the
+//! queue.
 //!
 //! An owner waits at a *latch*, which counts one half or all jobs of a scope. If a latch is made
 //! within a fork, it points to that fork's latch, the *outer* latch. A fork *descends from* its own

@@ -1,4 +1,5 @@
-//! The life word of a queue: its states, its leases and its pending tasks.
+//! The life word of a queue: its states, its leases and its pending tasks. A queue has a *slot*, a
+//! number that a later queue may have again. A *server* is a thread with a lease.
 
 use crate::executor::Reason;
 use crate::fair::{ENDED, OPENED};

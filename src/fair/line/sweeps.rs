@@ -1,9 +1,9 @@
 //! A sweep takes the jobs of ended tasks out of a paused queue, which no thread serves. An ended
 //! task can count as pending until its job is taken. So a thread that waits until a paused queue is
-//! idle sweeps the queue.
+//! idle sweeps the queue. Meanwhile it has a *lease*, a thread's right to take jobs of the queue.
 //!
-//! A sweep stops at the first job of a task that has not ended, and *keeps* that job. Servers take
-//! the kept job before all others.
+//! A sweep stops at the first job of a task that has not ended, and *keeps* that job. The threads
+//! that later serve the queue take the kept job before all others.
 
 use super::life::Life;
 use crate::sync::lock::Mutex;

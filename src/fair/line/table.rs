@@ -1,4 +1,5 @@
-//! The table from slots to lines, which needs no lock, and the free slots, which a lock protects.
+//! The table from slots to lines, which needs no lock, and the free slots, which a lock protects. A
+//! *slot* is the number of a queue, and a *line* is the queue's shared state.
 
 use super::Line;
 use super::once::Once;

@@ -1,5 +1,9 @@
 //! Weighted fair queuing: shares of time, by weight.
 //!
+//! A *lease* is a thread's right to run tasks of one queue, and begins with a pick. A queue is
+//! charged an estimate at the pick, and `served` corrects this charge after the lease. Until then
+//! the pick's *note* holds the charge.
+//!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
 //! the long run. A queue's virtual time is within one unit of the exact value. The ε in the bound
@@ -11,7 +15,7 @@
 //! bound of `fair/mod.rs` holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73
 //! minutes times the weight is charged as one of that length.
 //!
-//! `limited` keeps the limit ahead for picks whose leases have not begun, too. Otherwise a queue
+//! `limited` applies the limit ahead to picks whose leases have not begun, too. Otherwise a queue
 //! half a *turn* (2⁶³ units) ahead would read as behind, and get all the service.
 //!
 //! The limit behind `now` keeps a queue from falling half a turn behind. Such a queue would read as
@@ -182,9 +186,9 @@ impl Policy for WeightedFair {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
         // If the slot is still in the ready set, a pick can come between the next four stores. In
-        // this order, a pick that sees the new time also sees the new estimate, and a pick that
-        // sees the new number also sees the new time. If the processor reorders the accesses, one
-        // pick can charge the new queue the old estimate. No thread takes that charge back.
+        // this order, a pick that sees the new time also sees the new estimate. A pick that sees
+        // the new number also sees the new time. If the processor reorders the accesses, one pick
+        // can charge the new queue the old estimate. No thread takes that charge back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);

@@ -1,5 +1,8 @@
 //! Futures of a queue: each poll is a job of the queue. The task layer calls [`Polls`] when a
 //! future is spawned, is woken or ends.
+//!
+//! A queue has a *slot*, which is freed after the queue has ended, and which a later queue may get.
+//! While a thread has a *lease*, the right to run tasks of the queue, the slot is not freed.
 
 use super::Queue;
 use super::handle::LineRef;

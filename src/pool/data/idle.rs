@@ -180,7 +180,7 @@ impl Idle {
     /// The second means that another thread must run in this worker's stead.
     ///
     /// Each sleep lasts at most `timeout`. The argument of `is_over` is `true` once the worker has
-    /// slept. If `counts` is `true`, the count `running` includes the worker, and leaves it out
+    /// slept. If `counts` is `true`, the worker is in the count `running`, and leaves that count
     /// during this call.
     pub fn wait<J>(
         &self,

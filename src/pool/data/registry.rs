@@ -1,5 +1,6 @@
-//! The seats of the workers. Thieves read the list of seats without a lock. A thread that changes
-//! the list holds the lock of the crew (I6).
+//! The seats of the workers. A *seat* is the data of a worker that other threads see. Thieves read
+//! the list of seats without a lock. A thread that changes the list holds the lock of the *crew*,
+//! the record of the pool's threads (I6).
 
 use super::counters::Counters;
 use super::helping::{Server, Services};

@@ -1,4 +1,5 @@
-//! Halves of `join`s that their owner holds: linked on its stack, but not in its deque yet.
+//! Halves of `join`s that their *owner*, the worker that called `join`, holds: linked on its stack,
+//! but not in its deque yet. A *service* is the run of a job for which another thread waits.
 //!
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* its halves by pushing all of them to its deque,
