@@ -225,9 +225,9 @@
 //! *A cancelled pool does not end* if a destructor on the cancelling thread joins a job that waits
 //! for a task of a paused queue. That thread would drop the queue's task only after the destructor.
 //!
-//! *A wait for a paused queue* can miss a cancellation: that of a task from
-//! [`Job::with_handle`](crate::Job::with_handle), because such a task does not know its queue. The
-//! wait goes on until the queue's next event, such as a resume, or until a later wait begins.
+//! *A wait for a paused queue* does not notice the cancellation of a task from
+//! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait
+//! goes on until the queue's next event, such as a resume, or until a later wait begins.
 //!
 //! *On virtual time* ([`Stepper`](crate::sim::Stepper)) threads run in turn. A task that waits for
 //! another task or for the clock ends its turn. A task that blocks on anything else keeps its turn,

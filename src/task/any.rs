@@ -1,4 +1,5 @@
-//! References to tasks of any result type, and the gates by which a queue limits its tasks.
+//! References to tasks of any result type, and the gates by which a queue limits its tasks. A
+//! queue's *server* is a thread that takes jobs from the queue and runs them.
 
 use super::error::{CancelledBy, Cause, Reason};
 use super::id::ExecutorId;

@@ -107,8 +107,8 @@ impl Below {
     /// Returns whether the executor is cancelled and this thread drops the executor's jobs. At that
     /// time the executor may not have reported its end yet.
     pub(crate) fn is_canceller(&self) -> bool {
-        // While a pool drops its jobs, the thread counts a *stranger*, a job that is no part of a
-        // task. This cheap check comes before `is_dropper`, which reads all frames.
+        // A thread that drops a pool's jobs counts them as `strangers`. This cheap check comes
+        // before `is_dropper`, which reads all frames.
         current::strangers() != 0
             && current::is_dropper(|it| it == self.base)
             && self.is_cancelled()

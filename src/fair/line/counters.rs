@@ -1,5 +1,5 @@
 //! The counters of a queue. Submitters and leases update them; metrics read them. A *lease* is a
-//! thread's right to run tasks of the queue.
+//! thread's right to run tasks of the queue, and a *server* is a thread with a lease.
 
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};

@@ -277,8 +277,9 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame this only calls `f`. Only the owner ever waits at the latch, and
-    /// the owner does not wait during this call.
+    /// frame. Meanwhile this latch is the caller's innermost (`Owner::latch`), and the owner counts
+    /// as waiting for `f`. In the owner's own frame this only calls `f`: the owner does not wait
+    /// during this call.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

@@ -240,9 +240,9 @@ impl Life {
 
     /// Closes and resumes the queue, because its last handle is dropped: no handle is left to
     /// resume it. Returns the new word, from which the caller sees whether the queue is over. If
-    /// the queue owes its end, sets `TOLD`, and the caller tells the end. `TOLD` is set first
-    /// because a listener may wait until the queue is idle, and `Line::is_idle` returns `false`
-    /// while the queue owes its end.
+    /// the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the end.
+    /// `TOLD` must be set first: a listener may wait until the queue is idle, and `Line::is_idle`
+    /// returns `false` until `TOLD` is set.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));

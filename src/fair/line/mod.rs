@@ -1,5 +1,6 @@
 //! A *line* is the shared state of a queue. A queue has a *slot*, a number that a later queue may
-//! have again. Each slot has one line.
+//! have again. Each slot has one line. A *lease* is a thread's right to run tasks of the queue, and
+//! a *server* is a thread with a lease.
 //!
 //! `table.rs` finds the line of a slot. The other files of the folder are parts of a line.
 

@@ -3,7 +3,7 @@
 //! other servers steal.
 //!
 //! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
-//! over. A lane makes a yield cheap. The yield changes no reference count. Nor does it push to the
+//! over. A lane makes a yield cheap. The yield changes no reference count. It does not touch the
 //! queue's injector, for whose words the servers would compete.
 
 use super::once::Once;

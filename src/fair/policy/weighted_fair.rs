@@ -84,7 +84,8 @@ const SHORT: u32 = 22;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct WeightedFair {
-    /// The system time: the greatest virtual time at which a served pick started.
+    /// The system time: the greatest virtual time that a queue had when it was picked. Picks that
+    /// found no task do not count.
     now: AtomicU64,
     accounts: Box<[Once<Accounts>]>,
     least: Least,
@@ -186,9 +187,9 @@ impl Policy for WeightedFair {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
         // If the slot is still in the ready set, a pick can come between the next four stores. In
-        // this order, a pick that sees the new time also sees the new estimate. A pick that sees
-        // the new number also sees the new time. If the processor reorders the accesses, one pick
-        // can charge the new queue the old estimate. No thread takes that charge back.
+        // this order, a pick that charges the new time uses the new estimate. A pick that has read
+        // the new number charges the new time. If the processor reorders the accesses, one pick can
+        // charge the new queue the old estimate. No thread takes that charge back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -315,8 +316,8 @@ fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
-/// Returns the note of a pick: the virtual time at which it starts, the number of the queue, and
-/// the charge. The charge is in nanoseconds, because units would depend on the weight, which may
+/// Returns the note of a pick: the queue's virtual time at the pick, the queue's `number`, and the
+/// charge. The charge is in nanoseconds, because units would depend on the weight, which may
 /// change.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)

@@ -56,8 +56,8 @@ impl Polls {
         self.queue.line()
     }
 
-    /// Returns whether the slot still has this queue. A caller without a handle or lease does not
-    /// keep the slot from being freed, so the slot may have another queue.
+    /// Returns whether the slot still has this queue. Unless the caller has a handle or a lease,
+    /// the slot may have been freed, and may have another queue.
     fn is_present(&self) -> bool {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }

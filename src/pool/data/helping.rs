@@ -3,7 +3,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits |
-//! | server | the worker that runs it. Meanwhile it pushes only items that the service spawns |
+//! | server | the worker that runs a service, and meanwhile pushes only the service's items |
 //! | helper | a worker that waits, and may take items that an open service has spawned |
 //! | stranger | a job that need not have run for the awaited half or scope to end |
 //!
@@ -216,7 +216,7 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the server's deque, if the server pushed it in this service,
+    /// Takes the oldest item of the server's deque, if it was pushed while this service was open,
     /// `is_such` accepts it, and `is_so()` holds. Otherwise asks the server to offer its held
     /// halves and, with `raids`, takes the oldest of them if `is_so()` holds.
     fn take<T, S: Server<T>>(

@@ -3,7 +3,7 @@
 //! The second half lies on the stack of its *owner*, the worker that calls `join`. While the first
 //! half runs, the owner *holds* the second ([`held`](crate::pool::frames::held)) in a list on its
 //! stack. Or it *offers* the second to thieves, as a job in its deque. If no thread has taken the
-//! half by then, the owner calls the closure itself. That is the common case, and costs no
+//! second half when the first has ended, the owner runs it. That is the common case, and costs no
 //! allocation and no fence.
 
 use super::scope::Stays;

@@ -198,8 +198,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.countdown.add();
             core.job(f)
         };
-        // If the owner is a worker, a job from outside goes to the shelf. The owner might be the
-        // only worker, and takes no job from the injector while it waits.
+        // If the owner is a worker, a job from outside goes to the shelf (`data/shelf.rs`), where
+        // the owner looks while it waits. The owner might be the only worker, and takes no job from
+        // the injector then.
         let is_for_shelf = local.is_none() && core.owner != 0;
         let refused = if is_for_shelf {
             shared.hand_over(job).err()
