@@ -36,7 +36,8 @@ struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`. The list of sleepers has the condition's waker, not the future's.
 /// So the notifying thread calls `holds`, and does not leave that to the future's next poll. The
-/// condition can be that no future is being polled. A poll would never find this condition true.
+/// reason is that the condition can be that no future is being polled, which no poll would find
+/// true.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

@@ -244,8 +244,9 @@ impl Local {
     /// Offers all held halves if another worker asks for halves, or this deque is empty. Otherwise
     /// a thief that later finds the deque empty asks for halves.
     ///
-    /// A panic here would end the half's frame while another thread can have its job. So the guard
-    /// `Stays` then ends the process. In `join` itself the guard would cost instructions.
+    /// A panic here would end the newest half's frame, although another thread may have the half's
+    /// job. So the guard `Stays` ends the process after such a panic. In `join` itself the guard
+    /// would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
