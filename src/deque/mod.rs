@@ -80,8 +80,8 @@ use index::{FIRST, Top, after};
 /// reserves the newest item, because a thief may learn about the older items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// If a thread sees `top` beyond an index, and a thief took the item there, the thief has made its
-/// copy. The thread also sees the `bottom` and the `buffer` that the item's taker saw.
+/// Suppose a thread sees `top` beyond an index. If a thief has taken the item there, that thief has
+/// made its copy. The thread also sees the `bottom` and the `buffer` that the item's taker saw.
 ///
 /// The owner must not write a slot again before the taker has copied it. Thieves and `pop` must see
 /// the `bottom` that the taker saw. With an older `bottom`, they could report an empty deque

@@ -229,8 +229,9 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the rule by which a thread that waits for a task of this executor may run that task.
-    /// By default `None`: if this executor has an id, any thread that runs a job of it may do so.
+    /// Returns the rule that says when a thread that waits for one of this executor's tasks may run
+    /// the task. By default `None`: if this executor has an id, any thread that runs one of its
+    /// jobs may run the task.
     ///
     /// A [`Queue`](crate::fair::Queue) returns a rule. A wrapper that forwards all methods of this
     /// trait to a queue behaves like the queue.

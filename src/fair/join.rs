@@ -1,5 +1,6 @@
-//! Fork and join within a queue: [`Queue::join`] and [`Queue::install`]. The second half of a
-//! `join` lies on its owner's stack, and other servers of the queue may take it (`line/fork.rs`).
+//! Fork and join within a queue: [`Queue::join`] and [`Queue::install`]. The two closures of a
+//! `join` are its *halves*. The second half lies on the stack of its *owner*, the thread that runs
+//! the `join`. Other threads that serve the queue may take it (`line/fork.rs`).
 
 use super::line::fork::{ForkHead, Latch};
 use super::line::life::MAX_TASKS;
@@ -18,7 +19,7 @@ use crate::task::{CancelToken, Job, JoinError, Limited, OnStack, StackKind};
 use core::mem;
 use core::num::NonZeroUsize;
 
-/// The second half of a `join`. It lies on the stack of its owner, the thread that forked it (I7).
+/// The second half of a `join`, on the stack of its owner (I7).
 #[repr(C)]
 struct ForkHalf<B, R> {
     head: ForkHead,

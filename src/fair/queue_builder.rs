@@ -133,7 +133,7 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// A running task may submit one more job to a full queue by
     /// [`execute_last`](crate::Executor::execute_last). So a scheduler over this queue can submit
-    /// its next ticket.
+    /// its next job.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled,
     /// with one exception. If a task is cancelled, or is run by a thread that waits for the task,

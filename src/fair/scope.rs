@@ -1,5 +1,6 @@
-//! Scopes: jobs of a queue that borrow from the thread that waits for them. The first four small
-//! jobs that the scope's owner spawns lie in the scope itself; all others are boxed.
+//! Scopes: jobs of a queue that borrow from the thread that waits for them. The scope's *owner* is
+//! the waiting thread, and its *latch* counts the unfinished jobs (`line/fork.rs`). The first four
+//! small jobs that the owner spawns lie in the scope itself; all others are boxed.
 
 use super::line::fork::{ForkHead, Latch};
 use super::queue::Queue;

@@ -106,8 +106,8 @@
 //! - *`fork(2)` is not supported.* The child process has none of the pool's threads, so the child's
 //!   jobs never run.
 //!
-//! Some waits that could never end return an error. Examples are a worker that waits for its own
-//! pool, and a task that waits for its own [group](crate::task::TaskGroup::wait) or for itself.
+//! Some waits that could never end return an error. For example, a worker waits for its own pool,
+//! or a task for its own [group](crate::task::TaskGroup::wait) or for itself.
 //!
 //! ```
 //! use filch::{executor::WouldDeadlock, JoinHandle, ThreadPool};
@@ -181,11 +181,11 @@
 //! ```
 //!
 //! Three other waits for places are detected. In the first, a job of a
-//! [`scope`](crate::ThreadPool::scope) joins a task of a queue whose places all belong to threads
-//! that await the job. In the second, a task that has the only place of its queue joins a future of
-//! that queue. In both, the `join` returns an error. In the third, a scheduler's executor passes
-//! the scheduler's jobs to one of the scheduler's own queues. Then the scheduler refuses tasks with
-//! [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
+//! [`scope`](crate::ThreadPool::scope) joins a task of a queue. All places of the queue belong to
+//! threads that await the job. In the second, a task that has the only place of its queue joins a
+//! future of that queue. In both, the `join` returns an error. In the third, a scheduler's executor
+//! passes the scheduler's jobs to one of the scheduler's own queues. Then the scheduler refuses
+//! tasks with [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one ticket or one *lease*. A lease
 //! is a thread's right to run tasks of one queue. The [panic
@@ -222,12 +222,12 @@
 //! *A pool that drains does not end* while one of its jobs waits for a task of a paused queue over
 //! that pool. Resume or cancel the queue before the pool is shut down.
 //!
-//! *A cancelled pool does not end* if a destructor on the cancelling thread joins such a job. That
-//! thread would drop the queue's task only after the destructor.
+//! *A cancelled pool does not end* if a destructor on the cancelling thread joins a job that waits
+//! for a task of a paused queue. That thread would drop the queue's task only after the destructor.
 //!
-//! *A wait for a paused queue* does not notice the cancellation of a task of
-//! [`Job::with_handle`](crate::Job::with_handle), because that task does not know its queue. The
-//! wait goes on until the queue's next event, such as a resume, or until a later wait begins.
+//! *A wait for a paused queue* does not notice the cancellation of a task from
+//! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait
+//! goes on until the queue's next event, such as a resume, or until a later wait begins.
 //!
 //! *On virtual time* ([`Stepper`](crate::sim::Stepper)) threads run in turn. A task that waits for
 //! another task or for the clock ends its turn. A task that blocks on anything else keeps its turn,

@@ -36,7 +36,8 @@ struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition of an `until`. The list of sleepers has the condition's waker, not the future's.
 /// So the notifying thread calls `holds`, and does not leave that to the future's next poll. The
-/// condition can be that no future is being polled. A poll would never find this condition true.
+/// reason is that the condition can be that no future is being polled, which no poll would find
+/// true.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,
@@ -70,8 +71,8 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Committed under the lock, because a notifier might call `look` at once. The entry of
-            // that call is then stored after this one, and not replaced by it.
+            // Committed under the lock, because a notifier might call `look` at once. Otherwise
+            // that call could store its newer entry first, and this call would overwrite it.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(None) => *place = None,

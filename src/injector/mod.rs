@@ -188,7 +188,8 @@ pub struct Injector<T> {
 struct HeadLine<T> {
     word: AtomicU64,
     segment: AtomicPtr<Segment<T>>,
-    /// A [`Spot`] at which `tail` once was. It spares consumers most reads of `tail`.
+    /// A [`Spot`] (segment and offset) at which `tail` once was. It spares consumers most reads of
+    /// `tail`.
     tail_seen: AtomicU64,
     /// Every slot before this [`Spot`] is settled, and reset.
     settled: AtomicU64,

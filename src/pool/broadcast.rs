@@ -7,8 +7,9 @@
 //! So a worker makes such a call in a wait, too (the test
 //! `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). The calls of `spawn_broadcast`
 //! have a queue of their own (`Seat::urgent`), so that no call of `broadcast` is in front of them.
-//! The pool pushes a call, and then rings the worker's bell. A worker that is about to sleep in a
-//! wait prepares, and then looks into the queue. So the worker misses no call.
+//! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. A
+//! worker that is about to sleep in a wait prepares, and then looks into the queue. So the worker
+//! misses no call.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -139,9 +140,9 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Pool {
-    /// Pins a job to each worker that is no guest. `make` returns the job, and the worker's
-    /// queue into which the job goes. `make` gets this thread's context, if the pool has a
-    /// [`context`](super::Builder::context).
+    /// Pins a job to each worker. Leaves out *guests*, which are outside threads that are workers
+    /// for one call. `make` returns the job, and the worker's queue into which the job goes. `make`
+    /// gets this thread's context, if the pool has a [`context`](super::Builder::context).
     fn pin_each(
         &self,
         mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),

@@ -1,12 +1,13 @@
 //! Outside threads that are workers for the length of a call.
 //!
-//! A guest (`take_part`) gets a seat with a deque. From then on it counts as active and present. It
-//! does not count in `alive`, `target` and `blocked`, which are about the threads that the pool
-//! starts and discharges. At the end the guest gives the jobs in its deque to the other workers,
-//! and leaves its seat. In a closed pool, where perhaps no other worker is left, the guest runs the
-//! jobs itself; in a cancelled pool it drops them. The last guest of a hosted pool without threads
-//! drops them too. No call of a broadcast is pinned to a guest, because the guest might stay in its
-//! own code for long.
+//! A guest (`take_part`) gets a *seat*: the data of a worker that other threads see, such as its
+//! deque. From then on the guest counts as active and present. It does not count in `alive`,
+//! `target` and `blocked`, which are about the threads that the pool starts and discharges. At the
+//! end the guest gives the jobs in its deque to the other workers, and leaves its seat. In a closed
+//! pool, where perhaps no other worker is left, the guest runs the jobs itself; in a cancelled pool
+//! it drops them. A guest also drops them if it is the last guest of a hosted pool (`hosted.rs`)
+//! that has no thread. No call of a broadcast is pinned to a guest, because the guest might stay in
+//! its own code for long.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its

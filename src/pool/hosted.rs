@@ -1,10 +1,13 @@
-//! Pools whose threads the user's code starts, and not the pool.
+//! *Hosted* pools: the user's code starts their threads.
 //!
 //! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. A `WorkerThread`
-//! has a seat in the pool before its thread runs. Jobs can be pinned to this seat, and `present`
-//! counts the worker. Seat and count last until the worker has run, or the `WorkerThread` is
-//! dropped unrun. But `run_in_waits` ends the count at once. Such a pool starts no further thread
-//! when a thread blocks, and each of its threads keeps its index.
+//! is registered before its thread runs: the pool can pin jobs to it, and counts it in `present`.
+//! The pool's end waits for the threads in this count. The worker leaves the count when its `run`
+//! ends, or when the `WorkerThread` is dropped unrun. With `run_in_waits`, it leaves the count at
+//! once, but stays registered until its thread ends.
+//!
+//! A hosted pool starts no further thread when a thread blocks, and each of its threads keeps its
+//! index.
 
 use super::data::pool::{MISSING, Pool};
 use super::handle::ThreadPool;
@@ -225,8 +228,8 @@ impl Drop for WorkerThread {
 }
 
 impl Pool {
-    /// Notes that a thread, or a seat without a thread, is never active again. If that leaves an
-    /// open pool without threads, the pool refuses the jobs of all threads but its guests from now
+    /// Notes that a thread, or a `WorkerThread` without a thread, is never active again. If an open
+    /// pool then has no thread left, it accepts jobs only from its *guests* (`guest.rs`) from now
     /// on. If there is no guest either, this call drops the queued jobs.
     fn rest_for_good(&self) {
         let _rests = Finally(|| self.idle.rest()); // the barrier may panic

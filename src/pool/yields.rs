@@ -2,10 +2,14 @@
 //! `run_until`.
 //!
 //! A worker that waits for something with which it cannot help, such as another pool, calls
-//! `run_until`. In this wait, unlike in others (`data/helping.rs`), the worker runs any job. It
-//! takes one job at a time. A batch in its deque would seem to be spawned by its innermost service
-//! (I9). A job that runs in this wait is no part of the tasks around the wait
-//! (`current::as_stranger`). It inherits neither their current queue nor their cancellation.
+//! `run_until`. In this wait, unlike in others (`data/helping.rs`), the worker runs any job. A job
+//! that runs in this wait is no part of the tasks around the wait (`current::as_stranger`). The job
+//! inherits neither their current queue nor their cancellation.
+//!
+//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
+//! waits. The *floor* is the index in the deque at which the worker's innermost service or scope
+//! began. The worker takes one job at a time, because a stolen batch would lie above the floor.
+//! Other workers would then take its jobs for jobs of the innermost service (I9).
 
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
@@ -136,9 +140,8 @@ impl Local {
     }
 
     /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
-    /// job of its deque. Leaves jobs that are older than the innermost service or scope. In a
-    /// cancelled pool, takes only an urgent job or a job from the shelf. Jobs of scopes lie there,
-    /// and are not dropped.
+    /// job above the floor. In a cancelled pool, takes only an urgent job or a job from the shelf.
+    /// The shelf has jobs of scopes, which are not dropped.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         let urgent = self.take_urgent();
@@ -148,8 +151,7 @@ impl Local {
         first().or_else(|| self.pop_above_floor())
     }
 
-    /// Takes a single job from anywhere. A batch in the deque would seem to come from this worker's
-    /// innermost service (I9).
+    /// Takes a single job from anywhere.
     fn take_any(&self) -> Option<Job> {
         let look = || if self.looks_around() { self.look_around() } else { None };
         let own = self.take_own(look);
@@ -195,7 +197,8 @@ impl Local {
     /// Returns whether this worker sleeps for lack of jobs. Then the caller is code that the user's
     /// park runs.
     fn is_parked(&self) -> bool {
-        // While a busy worker polls its park, it keeps its place, and is active.
+        // A busy worker that polls its park still counts towards the pool's number of threads, and
+        // is active.
         !self.has_place.get() && self.park.try_borrow_mut().is_err()
     }
 

@@ -8,11 +8,13 @@
 //! *In a model* crossbeam-epoch is replaced by the most eager reclaimer that its contract permits.
 //! This one poisons a retired object as soon as no guard keeps it. A guard that was pinned before
 //! the retirement keeps the object. A guard that was pinned later keeps it too, because its thread
-//! might still load the old pointer. But it does not if the latest reclamation came between the
-//! retirement and the pin. The model adds two kinds of happens-before edges, both part of the
-//! contract. One goes from the drop of a guard to the poisoning that it allowed, the other from a
-//! poisoning to every later pin. The model adds no edge between pins, and no `SeqCst` fence. The
-//! real `pin` has such a fence, which could hide that a fence of ours is missing.
+//! might still load the old pointer. The one exception is a guard that was pinned after the latest
+//! reclamation, if that reclamation came after the retirement.
+//!
+//! The model adds two kinds of happens-before edges, both part of the contract. One goes from the
+//! drop of a guard to the poisoning that it allowed, the other from a poisoning to every later pin.
+//! The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence,
+//! which could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free fails an assertion, or
 //! is a data race that loom reports, but never crashes. The model checks how this crate uses epoch,

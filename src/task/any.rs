@@ -1,4 +1,5 @@
-//! References to tasks of any result type, and the gates by which a queue limits its tasks.
+//! References to tasks of any result type, and the gates by which a queue limits its tasks. A
+//! queue's *server* is a thread that takes jobs from the queue and runs them.
 
 use super::error::{CancelledBy, Cause, Reason};
 use super::id::ExecutorId;
@@ -29,10 +30,10 @@ impl Common {
         self.deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Takes the task off its queue's count, if the queue counts the task (I8). The caller drops
-    /// the returned guard when the task has ended. If the task's gate takes the task off, the queue
-    /// is not idle before that drop. If `count` is `None`, `has_job` is whether the task's job is
-    /// still in the queue; otherwise `has_job` is ignored.
+    /// Takes the task off its queue's count, if the queue counts the task (I8): by `count`, or else
+    /// by the task's gate. The caller drops the returned guard when the task has ended. If the gate
+    /// did it, the queue is not idle before that drop. The gate needs `has_job`: whether the task's
+    /// job is still in the queue.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -331,9 +332,8 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
     }
 }
 
-/// The limit of an executor, such as a queue, whose tasks run on the threads of another executor. A
-/// thread that waits for such a task runs it only within the limit. A *place* is room for one
-/// thread that runs tasks within that limit.
+/// The limit of an executor, such as a queue, whose tasks run on the threads of another executor.
+/// Also a waiting thread stays within it. A *place* is room for one thread within the limit.
 pub(crate) trait Gate: Send + Sync {
     /// Returns the executor on whose threads the tasks run.
     fn base(&self) -> Option<ExecutorId>;
@@ -368,9 +368,8 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels
-    /// `task`. If the queue [is cancelled](Self::is_cancelled), and no thread has claimed `task`,
-    /// cancels `task` on each thread, and returns `true`.
+    /// Returns whether this thread drops the queue's tasks, or is about to. If so, cancels `task`.
+    /// If `is_cancelled` and no thread has claimed `task`, also cancels it, and returns `true`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
     /// Returns whether the queue was cancelled, or its executor has ended.
@@ -381,7 +380,8 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_ended(&self);
 
-    /// Returns whether the queue has its maximum of uncounted tombstones. Further ones then count.
+    /// Returns whether the queue has its maximum of uncounted tombstones, the jobs of ended tasks.
+    /// Each further one counts as a task until it is taken out.
     fn is_littered(&self) -> bool;
 
     /// Registers a waker, and returns its number. Each place that becomes free wakes the waker.

@@ -89,9 +89,10 @@ impl<T> TaskCore<T> {
             },
             Ok(value) => {
                 let _counted = self.count(count, Ended::Returned, true);
-                // The task leaves the queue's count (unless it is `LEFT`), then the group, and then
-                // its handle reports it done. So after a wait for the group, the queue no longer
-                // counts the task. After a join, neither the queue nor the group counts it.
+                // The task leaves the queue's count, unless the thread that takes the job out of
+                // the queue does that later (`LEFT`). Then the task leaves the group, and then its
+                // handle reports it done. So after a wait for the group, the queue no longer counts
+                // the task. After a join, neither the queue nor the group counts it.
                 drop(member.map(Membership::returned));
                 self.finish(Ok(value));
             }

@@ -121,8 +121,8 @@ fn cancel(
             None => finish(),
         }
     });
-    // The guard `counted` takes one of the queue's places until it is dropped. It is dropped before
-    // the closure, whose destructor may wait for a task of the same queue.
+    // The guard `counted` counts towards the queue's limit until it is dropped. It is dropped
+    // before the closure, whose destructor may wait for a task of the same queue.
     let told = thread::catch(|| go_on(told, thread::catch(|| drop(counted))));
     let dropped = thread::catch(|| current::as_part(&task.state, group, drop_closure));
     go_on(told, dropped);

@@ -1,5 +1,7 @@
 //! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
-//! head is a thread-local. Executors push frames. Waits and cancellation read them.
+//! head is a thread-local. Executors push frames. Waits and cancellation read them. A frame's
+//! *ticket* is the thread's right to run jobs, which another thread may take while this one blocks.
+//! A frame's *waiter* is a thread that waits for its job.
 
 pub(crate) use super::frame::Ticket;
 use super::frame::{Frame, NOTHING};
@@ -38,8 +40,9 @@ pub(super) fn during<R>(
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But a
-    // task of a guest's executor does not: it is no part of the task inside which the guest runs.
+    // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But if
+    // the thread is a *guest*, a worker for one call only, its task does not: the call may be
+    // inside an unrelated task.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)
@@ -213,6 +216,7 @@ impl Waiter {
 }
 
 /// Returns how many places of a queue are held by this thread and by the threads that wait for it.
+/// A *place* is room for one thread within the queue's limit.
 pub(super) fn places_of_waiters(home: Option<ExecutorId>) -> usize {
     let mut places = Vec::new();
     any_or_waiter(|frame| {

@@ -68,7 +68,7 @@ impl End {
         token?.mark(reason)
     }
 
-    /// Resets the end of a queue that is over, before a new queue takes its slot. The next call of
+    /// Forgets that the slot's queue has ended, before a new queue takes the slot. The next call of
     /// [`token`](Self::token) creates a new token, without listeners.
     pub(crate) fn forget(&self) {
         *self.0.lock() = Telling::default();

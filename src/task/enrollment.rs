@@ -1,5 +1,6 @@
-//! The registrations of a future: at its executor, and at its cancellation token. Nothing here
-//! depends on the type of the future, so a program compiles this once.
+//! The registrations of a future: at its cancellation token, and on the *roll*, the list of futures
+//! that end with their executor. Nothing here depends on the type of the future, so a program
+//! compiles this once.
 
 use super::any::{AnyTask, Common, Count, Counted, Reference, Unfinished};
 use super::cancel::{CancelLink, CancelToken};
@@ -91,9 +92,9 @@ impl Enrollment {
     /// cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: a thread loads the index only after it has claimed the future. Each claim comes
-        // after this store, except that of a thread that closes the roll (`Living`). That thread
-        // needs no index.
+        // Relaxed: only a thread that has claimed the future loads the index. Before this store,
+        // only a thread that closes the roll (`Living`) can claim the future. That thread needs no
+        // index.
         self.index.store(index, Relaxed);
         Ok(())
     }

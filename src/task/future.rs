@@ -168,8 +168,8 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// the future was woken during the poll. If so, the caller makes the next job, for which this
-    /// call has counted `references` references.
+    /// the future was woken during the poll. If so, the caller makes the next job, and this call
+    /// has added `references` to the reference count for it.
     ///
     /// # Safety
     ///
@@ -223,9 +223,10 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
         false
     }
 
-    /// Stores the result, and wakes the thread that waits for it. For `Ok(None)`, whose output was
-    /// dropped already, only notes the end. Then calls [`Polling::ended`] if `is_out`, a result of
-    /// `Enrollment::leave`, is set. An error is the payload of the first panic in these calls.
+    /// Stores the result, and wakes the thread that waits for it. `Ok(None)` means that the output
+    /// was dropped already: then only notes the end. Afterwards calls [`Polling::ended`] if
+    /// `Enrollment::leave` has asked for that (`is_out`). An error is the payload of the first
+    /// panic in these calls.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,

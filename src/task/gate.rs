@@ -1,4 +1,5 @@
-//! Threads that wait for tasks: which tasks they run meanwhile, and where they sleep.
+//! Threads that wait for tasks: which tasks they run meanwhile, and where they sleep. A *gate*
+//! limits how many threads run the tasks of a queue; a *place* is room for one of them.
 
 use super::any::{AnyTask, Limited};
 use super::cancel::is_telling;
@@ -19,14 +20,15 @@ use core::time::Duration;
 use core::{iter, ptr};
 
 /// A worker's own queue of jobs, such as its deque. Before the worker claims a task, it takes the
-/// task's job out of this queue, if the job is easily found. If not, the job stays as a tombstone.
+/// task's job out of this queue, if the job is easily found. If not, the job stays as a
+/// *tombstone*, which has no task left to run.
 pub(crate) trait Own {
     /// Returns the executor to which the worker belongs.
     fn home(&self) -> Option<ExecutorId>;
 
     /// Takes this task's job out of the queue if the job is easily found, such as the newest job of
-    /// a deque. The caller is about to claim the task. If the job is not found, it stays as a
-    /// tombstone, which the queue's owner sweeps later.
+    /// a deque. The caller is about to claim the task. The queue's owner later removes a job that
+    /// was not found.
     fn take_out(&self, task: &AnyTask) -> Option<Job>;
 
     /// Parks like [`Park::park`]. Meanwhile another thread may take the worker's place.

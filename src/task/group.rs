@@ -63,7 +63,7 @@ struct GroupRest {
     /// Tasks that an executor has accepted, begun or not. A worker that waits for the group runs
     /// those that have not begun.
     waiting: BTreeMap<Kin, Vec<AnyTask>>,
-    /// The gates at which members that are futures are polled.
+    /// The gates (limits of queues) at which members that are futures are polled.
     polled: PollGates,
     /// The first failure since a wait last returned an error.
     first: Option<JoinError>,

@@ -1,6 +1,7 @@
-//! The executor below a scheduler, and the scheduler's record of the executor. The record says how
-//! many tickets there may be, and whether the executor has ended. It also says whether the executor
-//! runs a ticket within the call that submits it.
+//! The executor below a scheduler, and the scheduler's record of the executor. A *ticket* is a job
+//! that the scheduler submits to the executor, and that serves queues. The record says how many
+//! tickets there may be, and whether the executor runs a ticket within the call that submits it. It
+//! also says whether the executor has ended.
 
 use super::reserve::Reserves;
 use super::tickets::MOST_TICKETS;
@@ -106,7 +107,8 @@ impl Below {
     /// Returns whether the executor is cancelled and this thread drops the executor's jobs. At that
     /// time the executor may not have reported its end yet.
     pub(crate) fn is_canceller(&self) -> bool {
-        // A pool drops its jobs as strangers: a cheap check, before `is_dropper` reads all frames.
+        // A thread that drops a pool's jobs counts them as `strangers`. This cheap check comes
+        // before `is_dropper`, which reads all frames.
         current::strangers() != 0
             && current::is_dropper(|it| it == self.base)
             && self.is_cancelled()

@@ -1,5 +1,6 @@
-//! Threads that are kept for queues of high priority. A *reservation* limits how many leases the
-//! queues of lower *tiers* (priorities) have together.
+//! Threads that are kept for queues of high priority. A *lease* is a thread's right to run tasks of
+//! one queue. A *reservation* limits how many leases the queues of lower *tiers* (priorities) have
+//! together. A *ticket* is a job at the executor that looks for tasks and takes leases.
 //!
 //! A lease takes *room* in each reservation for a tier above its own. A lease that ends frees its
 //! room, then passes a `LOOK` fence, and its ticket then looks for work. A submitter pushes a task,

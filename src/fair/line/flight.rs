@@ -1,6 +1,10 @@
 //! Permits of futures. If a queue limits its futures in flight, each future holds a permit from its
 //! beginning to its end. A future that finds no permit waits for one. Each queue has a lock that
 //! protects its permits.
+//!
+//! The spawner of a future calls `arrive`, which gives the future a permit or a number. With a
+//! number, the spawner then makes the future's first job, and leaves it here (`keep`) until the
+//! future gets a permit.
 
 use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, Cause, Job};
@@ -103,9 +107,9 @@ impl Flight {
         }
     }
 
-    /// Lets no future wait for a permit any more. Returns the waiting futures whose first job
-    /// `keep` has brought; the caller cancels them. The thread that later calls `keep` for one of
-    /// the other waiting futures cancels that future.
+    /// Ends all waits for permits. Returns the waiting futures whose first job is here already; the
+    /// caller cancels them. Each other waiting future is cancelled by its spawner, which learns of
+    /// the end from `keep`.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
@@ -127,8 +131,9 @@ impl Flight {
     /// ran. `term` is that of the ended future's queue; if the line has a later one, does nothing.
     ///
     /// `put` is called under the lock, so that kept jobs enter the queue in the order of the
-    /// futures' numbers. The queue is not over during `put`, because it still counts the waiting
-    /// future. To take that future off the count, a canceller first takes this lock (`forget`).
+    /// futures' numbers. The queue's slot is not freed during `put`, because the queue still counts
+    /// the waiting future. A thread that cancels that future takes this lock (`forget`) before it
+    /// takes the future off the count.
     ///
     /// If `put` was called, the caller makes sure that the queue is served. The caller does so
     /// after this call, without the lock: serving may end further futures, whose ends call `leave`.

@@ -1,10 +1,11 @@
-//! Forks: halves of a `join` and jobs of a scope. Tasks of a queue offer their forks to the queue's
-//! other servers.
+//! Forks: halves of a `join` and jobs of a scope. Tasks of a queue offer their forks to the other
+//! threads that serve the queue.
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
-//! it if no other thread has begun it. So a fork ends even if no ticket comes, or the queue is full
-//! or closed. A thread that runs a fork already counts towards the queue's limit: it has a lease,
-//! or waits in a task of the queue.
+//! it if no other thread has begun it. So a fork ends even if no other thread serves the queue, or
+//! the queue is full or closed. A thread that runs a fork already counts towards the queue's limit:
+//! it has a *lease* or waits in a task of the queue. A lease is the right to run tasks of the
+//! queue.
 //!
 //! An owner waits at a *latch*, which counts one half or all jobs of a scope. If a latch is made
 //! within a fork, it points to that fork's latch, the *outer* latch. A fork *descends from* its own
@@ -276,8 +277,9 @@ impl Latch {
     }
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. In the owner's frame this only calls `f`. Only the owner ever waits at the latch, and
-    /// the owner does not wait during this call.
+    /// frame. Meanwhile this latch is the caller's innermost (`Owner::latch`), and the owner counts
+    /// as waiting for `f`. In the owner's own frame this only calls `f`: the owner does not wait
+    /// during this call.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

@@ -1,4 +1,5 @@
-//! The life word of a queue: its states, its leases and its pending tasks.
+//! The life word of a queue: its states, its leases and its pending tasks. A queue has a *slot*, a
+//! number that a later queue may have again. A *server* is a thread with a lease.
 
 use crate::executor::Reason;
 use crate::fair::{ENDED, OPENED};
@@ -117,7 +118,7 @@ impl Look {
     }
 }
 
-/// Returns the word, with `TOLD` set if the queue owes its end.
+/// Returns the word. Sets `TOLD` in it if the end is to be told now (`owes_end`).
 fn told(word: u64) -> u64 {
     if Look(word).owes_end() { word | TOLD } else { word }
 }
@@ -214,7 +215,7 @@ impl Life {
     }
 
     /// Sets `TOLD`. Returns whether this call has set it; then the caller reports the queue's end.
-    /// The queue is closed, and the caller has a hold or a handle.
+    /// The queue is closed. The caller has a lease or a handle, so the queue is not over.
     pub fn tell(&self) -> bool {
         // Relaxed: the lock of the token orders what the listeners see.
         self.0.fetch_or(TOLD, Relaxed) & TOLD == 0
@@ -239,9 +240,9 @@ impl Life {
 
     /// Closes and resumes the queue, because its last handle is dropped: no handle is left to
     /// resume it. Returns the new word, from which the caller sees whether the queue is over. If
-    /// the queue owes its end, sets `TOLD`, and the caller tells the end. `TOLD` is set first
-    /// because a listener may wait until the queue is idle, and `Line::is_idle` returns `false`
-    /// while the queue owes its end.
+    /// the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the end.
+    /// `TOLD` must be set first: a listener may wait until the queue is idle, and `Line::is_idle`
+    /// returns `false` until `TOLD` is set.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));

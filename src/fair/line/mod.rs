@@ -1,5 +1,6 @@
 //! A *line* is the shared state of a queue. A queue has a *slot*, a number that a later queue may
-//! have again. Each slot has one line.
+//! have again. Each slot has one line. A *lease* is a thread's right to run tasks of the queue, and
+//! a *server* is a thread with a lease.
 //!
 //! `table.rs` finds the line of a slot. The other files of the folder are parts of a line.
 
@@ -44,7 +45,8 @@ pub(crate) struct QueuedJob {
 }
 
 impl QueuedJob {
-    /// Wraps a job whose wait is not measured: a fork, or the job of a future from a lane.
+    /// Wraps a job whose wait is not measured: a fork, or the job of a future that has woken itself
+    /// (`yields.rs`).
     #[inline(always)]
     fn untimed(job: Job) -> Self {
         QueuedJob { job, since: 0 }
@@ -76,9 +78,9 @@ pub(crate) struct Line {
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// How often the queue was built paused, or was paused by the method `pause`, less how often
-    /// `pause` has resumed it. A server reads this hint after each task, because a look at `life`
-    /// would cost too much. The server looks at `life` only if the hint is not zero.
+    /// How often the queue was paused, less how often it was resumed. A server reads this hint
+    /// after each task, because a look at `life` would cost too much. The server looks at `life`
+    /// only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the reason is under a lock, and a server may still begin a
@@ -286,7 +288,8 @@ impl Line {
     ///
     /// Each branch of `take`, `take_job` and `take_oldest` returns its job at once, and all three
     /// are inlined into the lease. Otherwise the compiler stores the job word by word, then loads
-    /// it in pairs of words. The loads' wait for the stores takes a third of an empty task's time.
+    /// it in pairs of words. These loads wait for the stores, which takes a third of an empty
+    /// task's time.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {

@@ -1,9 +1,9 @@
-//! A sweep takes the jobs of ended tasks out of a paused queue, which no ticket serves. An ended
+//! A sweep takes the jobs of ended tasks out of a paused queue, which no thread serves. An ended
 //! task can count as pending until its job is taken. So a thread that waits until a paused queue is
-//! idle sweeps the queue.
+//! idle sweeps the queue. Meanwhile it has a *lease*, a thread's right to take jobs of the queue.
 //!
-//! A sweep stops at the first job of a task that has not ended, and *keeps* that job. Servers take
-//! the kept job before all others.
+//! A sweep stops at the first job of a task that has not ended, and *keeps* that job. The threads
+//! that later serve the queue take the kept job before all others.
 
 use super::life::Life;
 use crate::sync::lock::Mutex;
@@ -54,7 +54,7 @@ impl<T> Sweeps<T> {
         // Relaxed, both stores: the life word orders them. `begin_sweep` begins a lease only if
         // there is no other lease. A thread that gets a later lease has read the life word that
         // `begin_sweep` wrote. So that thread sees that `has_kept` is set, and pops only under the
-        // lock. Thus, in a sweep that has begun, only this thread pops until its second store.
+        // lock of `kept`. This thread holds that lock, so no other thread pops during the sweep.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

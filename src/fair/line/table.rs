@@ -1,4 +1,5 @@
-//! The table from slots to lines, which needs no lock, and the free slots, which a lock protects.
+//! The table from slots to lines, which needs no lock, and the free slots, which a lock protects. A
+//! *slot* is the number of a queue, and a *line* is the queue's shared state.
 
 use super::Line;
 use super::once::Once;
@@ -42,7 +43,7 @@ impl Table {
 }
 
 /// The free slots, under the lock `Queues::registry`. Threads take that lock to make a queue, to
-/// free or clear a slot, or to shut down. They need it neither to pick a queue nor to run a task.
+/// free or clear a slot, or to shut down. Picking a queue and running a task need no lock.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
     /// The slots that have had a queue before and have no queue now.

@@ -1,8 +1,9 @@
-//! Futures that have woken themselves while a lease polled them. Each waits in a *lane*: a FIFO
-//! deque of one lease, from which the queue's other servers steal.
+//! Futures that have woken themselves during their poll. A *lease* is a thread's right to run tasks
+//! of the queue. Each future waits in a *lane*: a FIFO deque of one lease, from which the queue's
+//! other servers steal.
 //!
 //! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
-//! over. A lane makes a yield cheap. The yield changes no reference count. Nor does it push to the
+//! over. A lane makes a yield cheap. The yield changes no reference count. It does not touch the
 //! queue's injector, for whose words the servers would compete.
 
 use super::once::Once;

@@ -28,9 +28,9 @@ pub struct Times {
 ///          queue 65,536                             has a time in place of a floor
 /// ```
 ///
-/// - A floor can be too low. A pick raises the floors on the path to its queue, but not above the
-///   highest node there with siblings that have members. The search compares no floor above it.
-///   Other floors that are too low stay so until a search reaches and raises them.
+/// - A floor can be too low. A pick raises the floors on the path to its queue, from the bottom up
+///   to the highest node that has siblings with members. The search compares no floor above that
+///   node. Other floors that are too low stay so until a search reaches and raises them.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
 ///   the floors above that time. A thread that raises floors then looks at the times again, and
 ///   lowers the floors if it must. At least one of the two threads sees the other (`LEAST`).
@@ -119,9 +119,9 @@ impl Least {
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, from the octet's up to that of the highest node
-    /// with siblings that have members. `find` compares no floor above that one. `least` is the
-    /// least time in the octet.
+    /// Raises the floors above the found queue, from the octet up to the highest node that has
+    /// siblings with members. `find` compares no floor above that node. `least` is the least time
+    /// in the octet.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

@@ -125,7 +125,8 @@ impl Pick {
         Pick { slot, tasks: None, note: 0 }
     }
 
-    /// Limits the lease to one task. Without this limit, tasks run until the quantum is over.
+    /// Limits the lease, a thread's turn at the queue, to one task. Without this limit, tasks run
+    /// until the quantum is over.
     pub fn one_task(mut self) -> Self {
         self.tasks = Some(NonZeroUsize::MIN);
         self

@@ -1,5 +1,6 @@
-//! The ready set: one bit for each queue that may have work. Submitters set bits, tickets clear
-//! them, and policies read them, all without a lock.
+//! The ready set: one bit for each queue that may have work. Threads that submit tasks set bits,
+//! threads that serve queues clear them, and policies read them, all without a lock. A *slot* is
+//! the number of a queue.
 
 use crate::fair::READY;
 use crate::fair::line::table::Table;

@@ -1,5 +1,9 @@
 //! Weighted fair queuing: shares of time, by weight.
 //!
+//! A *lease* is a thread's right to run tasks of one queue, and begins with a pick. A queue is
+//! charged an estimate at the pick, and `served` corrects this charge after the lease. Until then
+//! the pick's *note* holds the charge.
+//!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
 //! the long run. A queue's virtual time is within one unit of the exact value. The ε in the bound
@@ -11,7 +15,7 @@
 //! bound of `fair/mod.rs` holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73
 //! minutes times the weight is charged as one of that length.
 //!
-//! `limited` keeps the limit ahead for picks whose leases have not begun, too. Otherwise a queue
+//! `limited` applies the limit ahead to picks whose leases have not begun, too. Otherwise a queue
 //! half a *turn* (2⁶³ units) ahead would read as behind, and get all the service.
 //!
 //! The limit behind `now` keeps a queue from falling half a turn behind. Such a queue would read as
@@ -80,7 +84,8 @@ const SHORT: u32 = 22;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct WeightedFair {
-    /// The system time: the greatest virtual time at which a served pick started.
+    /// The system time: the greatest virtual time that a queue had when it was picked. Picks that
+    /// found no task do not count.
     now: AtomicU64,
     accounts: Box<[Once<Accounts>]>,
     least: Least,
@@ -181,11 +186,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is still in the ready set, a pick can come between the next four steps. Their
-        // order has two effects. A pick that charges the new time uses the new estimate. A pick
-        // that has read the new number charges the new time. But if the processor reorders the
-        // accesses, one pick may charge the new queue the old estimate, and never take that charge
-        // back.
+        // If the slot is still in the ready set, a pick can come between the next four stores. In
+        // this order, a pick that charges the new time uses the new estimate. A pick that has read
+        // the new number charges the new time. If the processor reorders the accesses, one pick can
+        // charge the new queue the old estimate. No thread takes that charge back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -312,8 +316,8 @@ fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
-/// Returns the note of a pick: the virtual time at which it starts, the number of the queue, and
-/// the charge. The charge is in nanoseconds, because units would depend on the weight, which may
+/// Returns the note of a pick: the queue's virtual time at the pick, the queue's `number`, and the
+/// charge. The charge is in nanoseconds, because units would depend on the weight, which may
 /// change.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)

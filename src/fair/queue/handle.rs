@@ -1,4 +1,5 @@
-//! References to queues: `LineRef` does not keep its queue open, and `QueueHandle` does.
+//! References to queues: `LineRef` does not keep its queue open, and `QueueHandle` does. A *line*
+//! is the shared state of a queue, and outlives the queue.
 
 use crate::executor::Futures;
 use crate::fair::line::Line;

@@ -167,8 +167,9 @@ impl Queue {
     }
 
     /// Sets the weight, which counts from the next pick on. The queue's debt for past service is
-    /// converted to the new weight. If a lease begins or ends during the call, its charge may be
-    /// wrong by at most the lease's own service at the new weight.
+    /// converted to the new weight. A *lease* is a thread's turn at the queue. If a lease begins or
+    /// ends during the call, its charge may be wrong by at most the lease's own service at the new
+    /// weight.
     ///
     /// # Errors
     ///
@@ -313,8 +314,9 @@ impl Executor for Queue {
     /// tasks: the job takes the room that becomes free when the task ends.
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
         let is_inside = current::is_part_of(Some(self.0.id));
-        // The running tasks count towards the capacity. Without this extra room, a ticket that runs
-        // in a queue with a capacity of 1 could not submit its successor.
+        // The running tasks count towards the capacity. Without this extra room, a job that runs in
+        // a queue with a capacity of 1 could not submit its successor. A scheduler over this queue
+        // submits such jobs.
         let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
         let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
         submit(self.scheduler(), self.line(), capacity, job)

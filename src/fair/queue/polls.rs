@@ -1,5 +1,8 @@
 //! Futures of a queue: each poll is a job of the queue. The task layer calls [`Polls`] when a
 //! future is spawned, is woken or ends.
+//!
+//! A queue has a *slot*, which is freed after the queue has ended, and which a later queue may get.
+//! While a thread has a *lease*, the right to run tasks of the queue, the slot is not freed.
 
 use super::Queue;
 use super::handle::LineRef;
@@ -53,19 +56,20 @@ impl Polls {
         self.queue.line()
     }
 
-    /// Returns whether the slot still has this queue. A caller without a handle does not keep the
-    /// queue from being over, so the slot may have another queue.
+    /// Returns whether the slot still has this queue. Unless the caller has a handle or a lease,
+    /// the slot may have been freed, and may have another queue.
     fn is_present(&self) -> bool {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }
 
-    /// Drops the job that the caller has pushed, if the queue is over and its slot is free. The
-    /// caller has no lease, and has fenced since the push (`LOOK`).
+    /// Drops the job that the caller has pushed, if the queue's slot was freed and has no new
+    /// queue. The caller has no lease, and has fenced since the push (`LOOK`).
     ///
-    /// The job's future may have been the queue's last task, and cancelled before the push. Then
-    /// `reclaim` (`scheduler/ends.rs`) may have missed the job. A hold on the queue before the push
-    /// would prevent this. But each wake would then change the life word twice, and take a place
-    /// from the servers of an ordered queue. This check only reads the life word and the id.
+    /// If the job's future was the queue's last task, and was cancelled before the push, the slot
+    /// may be free. Then `reclaim` (`scheduler/ends.rs`) may have missed the job. A lease during
+    /// the push would keep the slot from being freed. But each wake would then change the life word
+    /// twice, and the lease would count towards the queue's limit. This check only reads the life
+    /// word and the id.
     fn clear_if_over(&self) {
         if !self.is_present() {
             clear(&self.queue.scheduler, self.line());
@@ -97,7 +101,7 @@ impl Polling for Polls {
             return Err(reason);
         }
         // `accept` may have counted the future in a later queue of the slot. If it counted the
-        // future in this queue, the queue cannot be over from here on.
+        // future in this queue, the queue's slot is not freed before the future ends.
         if !self.is_present() {
             begin_end(line);
             end_lease(scheduler, line);
@@ -121,7 +125,7 @@ impl Polling for Polls {
 
     fn submit(&self, job: Job, is_last: bool) -> Result<(), (Job, Reason)> {
         push_poll(&self.queue.scheduler, self.line(), job);
-        // With `is_last` the caller has a lease, so the queue is not over.
+        // With `is_last` the caller has a lease, so the queue's slot is not freed.
         if !is_last {
             self.clear_if_over();
         }

@@ -12,9 +12,9 @@ use core::time::Duration;
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
 /// The numbers are read one after the other. They are exact while no thread serves the queue,
-/// except for [`pending`](Self::pending). A lease updates them at its end, and each time that 64
-/// tasks have ended or 10 µs have passed. In a queue with a
-/// [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
+/// except for [`pending`](Self::pending). A *lease* is a thread's turn at the queue. It updates the
+/// numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue with
+/// a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
 /// handle reports the task done. Only the panic of a task is counted later.
 ///
 /// # Examples
@@ -41,9 +41,10 @@ pub struct QueueMetrics {
     /// Tasks that the queue has refused.
     pub refused: u64,
     /// Accepted tasks that have not ended, including those that run. Without a capacity (the
-    /// default), this number still counts up to 64 ended closures for each lease. It then also
-    /// counts an ended closure whose job is queued, such as one cancelled during a pause. With a
-    /// capacity of 1,024 or more, it still counts up to 64 ended detached closures for each lease.
+    /// default), this number still counts up to 64 ended closures for each lease. Without a
+    /// capacity, it also counts an ended closure whose job is queued, such as one cancelled during
+    /// a pause. With a capacity of 1,024 or more, it still counts up to 64 ended detached closures
+    /// for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,

@@ -1,5 +1,5 @@
-//! Drops queued tasks unrun. Each caller has a lease of the queue, or a hold (`ends.rs`), which
-//! keeps the queue from being over.
+//! Drops queued tasks unrun. Each caller has a lease of the queue, so the queue's slot is not freed
+//! meanwhile. If the caller runs no task, the lease is a *hold* (`ends.rs`).
 
 use super::Scheduler;
 use crate::executor::PanicHandler;
@@ -69,10 +69,10 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     panics.take(|| drop(job));
 }
 
-/// Counts off a tombstone, a job whose task another thread has claimed. If that thread has left the
-/// ended task in the life word's count, takes the task off that count. Otherwise takes the job off
-/// `litter`, if this queue has counted it there. A late job that polls a future of an earlier queue
-/// of the slot was not counted.
+/// Takes a tombstone, a job whose task another thread has claimed, off its count. If that thread
+/// has left the ended task in the life word's count, takes the task off that count. Otherwise takes
+/// the job off `litter`, the count of such jobs. A late job that polls a future of the slot's
+/// earlier queue is not in `litter`.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         line.life.end_tasks(1);

@@ -1,9 +1,11 @@
-//! Hand-overs: a ticket goes to the executor, and comes back as a call of [`HandOver`].
+//! Hand-overs: a *ticket*, the scheduler's job that serves queues, goes to the executor. It comes
+//! back as a call of [`HandOver`].
 //!
 //! `serving` builds on `scheduler`; only through this trait does `scheduler` call `serving`. The
-//! calls can recurse. A thread that ends a lease may find the queue ready, and submits a ticket. If
-//! the executor runs the ticket at once, that thread serves the queues. If the executor drops the
-//! ticket, that thread drops the tasks. In both cases the thread ends leases again.
+//! calls can recurse. A thread that ends a *lease*, its turn at a queue, may find the queue ready,
+//! and submits a ticket. If the executor runs the ticket at once, that thread serves the queues. If
+//! the executor drops the ticket, that thread drops the tasks. In both cases the thread ends leases
+//! again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -53,9 +55,10 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` returns `false` while there is a guard, since the guarding thread will look
-            // after the queued tasks. But if the executor is cancelled, the guarding thread may be
-            // blocked, and wait for these very tasks. So this thread cancels them.
+            // `dropped` returns `false` while there is a *guard*, a thread that submits a ticket or
+            // blocks while it serves. The guard will look after the queued tasks. But if the
+            // executor is cancelled, the guard may be blocked, and wait for these very tasks. So
+            // this thread cancels them.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -168,8 +171,8 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
 }
 
 /// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns whether
-/// the caller's turn is over. Returns `false` if the executor has panicked, has refused the
-/// successor, or has run it at once. The caller then goes on to serve.
+/// the caller stops serving. Returns `false` if the executor has panicked, has refused the
+/// successor, or has run it at once. The caller then serves on.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();

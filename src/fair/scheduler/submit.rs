@@ -1,6 +1,6 @@
-//! Accepts tasks for a queue. If there is no ticket, the submitter first submits a ticket. If the
-//! executor refuses that ticket, the queue refuses the task. Otherwise the submitter counts the
-//! task in the life word, and pushes the job.
+//! Accepts tasks for a queue. A *ticket* is the executor's job that serves queues. If there is no
+//! ticket, the submitter first submits one. If the executor refuses that ticket, the queue refuses
+//! the task. Otherwise the submitter counts the task in the life word, and pushes the job.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;

@@ -1,6 +1,6 @@
-//! Records which tickets a thread is submitting. An executor may run or drop a ticket within the
-//! call that submits the ticket. From the records, the scheduler's code learns whether it runs
-//! within such a call.
+//! Records which tickets a thread is submitting. A *ticket* is a scheduler's job at its executor,
+//! and serves queues. An executor may run or drop a ticket within the call that submits the ticket.
+//! From the records, the scheduler's code learns whether it runs within such a call.
 
 use crate::executor::{Reason, Rejected};
 use crate::fair::below::executor::Below;

@@ -3,7 +3,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | service | the run of a half of a `join`, or of a job of a scope, for which another thread waits |
-//! | server | the worker that runs it. Meanwhile it pushes only items that the service spawns |
+//! | server | the worker that runs a service, and meanwhile pushes only the service's items |
 //! | helper | a worker that waits, and may take items that an open service has spawned |
 //! | stranger | a job that need not have run for the awaited half or scope to end |
 //!
@@ -23,15 +23,16 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! Of the items that a service has spawned, a helper takes no stranger. A job of a scope that
-//! encloses the service is a stranger, unless the helper waits for that very scope. The job's first
-//! word has the number of services around its scope. From this number the helper sees whether the
-//! scope encloses the service (`Job::are_within`).
+//! Among the items that a service has spawned there can be strangers, which a helper leaves. A job
+//! of a scope around the service is a stranger, unless the helper waits for that scope. The job's
+//! first word has the number of services around its scope. From this number the helper sees whether
+//! the scope encloses the service (`Job::are_within`).
 //!
 //! A helper also helps the thieves of its thief, and their thieves. This is leapfrogging (Wagner
-//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. `wait` is the wait that it
-//! *ends*. If its half or scope was made in an outer service, `within` is the wait that the outer
-//! one ends. A helper that waits for half h follows these ids, even if no thief waits yet:
+//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. `wait` identifies the wait for
+//! the service's half or scope; the service *ends* that wait. If the half or scope was made in an
+//! outer service, `within` identifies the wait that the outer service ends. A helper that waits for
+//! half h follows these ids, even if no thief waits yet:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within
@@ -98,20 +99,22 @@ pub(crate) trait Server<T> {
 #[derive(Default)]
 pub(crate) struct Views {
     all: Vec<View>,
-    /// The waits that the search has still to follow: it then visits the services within them. Each
-    /// wait has beside it the index in `all` of the service that ends the wait. The wait at which
-    /// the search began has `None`.
+    /// The waits within which the search has still to look for services. Beside each wait is the
+    /// index in `all` of the service that ends this wait, or `None` for the wait at which the
+    /// search began.
     next: Vec<(WaitId, Option<usize>)>,
 }
 
-/// Takes an item that an open service of another worker has spawned. `own` is the caller's
-/// services, which are left out.
+/// Takes an item that an open service of another worker has spawned. Leaves out the caller's own
+/// services, `own`.
 ///
 /// Without `views`, takes only from services that end `wait`. With `views`, takes also from
-/// services that end a wait within `wait`, at any depth. `is_such` decides whether an item is
-/// taken. It gets the item's words, the wait that the service ends, and the number of services
-/// around that service. If a service has no such item, asks the service's worker to offer its held
-/// halves. With `raids`, also takes one of these halves.
+/// services within `wait`, at any depth. Takes only an item that `is_such` accepts. The arguments
+/// of `is_such` are the item's words, the wait that the service ends, and the number of services
+/// around that service.
+///
+/// If a service has no such item, asks its worker to offer the halves that it holds. With `raids`,
+/// also takes one of these halves.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -142,9 +145,10 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // `take` checks that all services on the path are still open, from the innermost
-            // outwards. Once a service has ended, the memory of its half or scope can be used
-            // again, and another wait can then have the same id.
+            // `path` is the services by which the search has come to this one, from the innermost
+            // outwards. `take` checks that they are all still open. Once a service has ended, the
+            // memory of its half or scope can be used again, and another wait can then have the
+            // same id.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, raids, is_such, &is_so);
@@ -212,9 +216,9 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the server's deque, if this service was open when the item was
-    /// pushed, `is_such` accepts the item, and `is_so()` holds. Otherwise asks the server to offer
-    /// its held halves and, with `raids`, takes the oldest of them if `is_so()` holds.
+    /// Takes the oldest item of the server's deque, if it was pushed while this service was open,
+    /// `is_such` accepts it, and `is_so()` holds. Otherwise asks the server to offer its held
+    /// halves and, with `raids`, takes the oldest of them if `is_so()` holds.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],

@@ -9,8 +9,9 @@
 //! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
 //! becomes spare first leaves the count `running`, and then asks again whether enough others run. A
 //! worker that gives its place away also leaves `running` first, and then starts a thread or
-//! notifies a spare worker. So if two workers do this at once, the one that leaves `running` later
-//! sees that the other has left, or notifies it. Thus no place stays empty.
+//! notifies a spare worker. If two workers do this at once, the one that leaves `running` later
+//! sees that the other has left, or notifies it. So the pool does not run fewer workers than it
+//! should.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -62,8 +63,8 @@ pub enum Waited<J> {
     Over,
     /// There is a job that the worker can run meanwhile.
     Helps(J),
-    /// The worker must give its place away, or there might be a job that `take` does not return.
-    /// The caller of `Idle::wait` starts or notifies another thread.
+    /// Another thread must run in this worker's stead, or there might be a job that `take` does not
+    /// return. The caller of `Idle::wait` starts or notifies another thread.
     Aside,
 }
 
@@ -128,9 +129,11 @@ impl Idle {
     }
 
     /// Sleeps in `park` until the worker is notified, or for at most `timeout`. Does not sleep if
-    /// `is_needed` returns `true`. The worker is not active during this call (I4). It is active
-    /// afterwards, even if the park panics. A worker that sleeps with a timeout counts in `may_go`,
-    /// any other in `stay`. The returned `bool` says whether the worker was notified or is needed.
+    /// `is_needed` returns `true`. The returned `bool` is `true` if the worker was notified or is
+    /// needed.
+    ///
+    /// The worker is not active during this call (I4), but is active afterwards, even if the park
+    /// panics. Meanwhile `may_go` counts the worker if it has a timeout; otherwise `stay` does.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -173,10 +176,12 @@ impl Idle {
     }
 
     /// Sleeps until `is_over` returns `true`, `take` returns a job, or `work` returns `true` in
-    /// either `bool`. The first `bool` says that there are jobs, even if `take` returns none of
-    /// them. The second says that the worker must give its place away in any case. Each sleep lasts
-    /// at most `timeout`. `is_over` learns whether the worker has slept. `counts` says whether the
-    /// worker is in the count `running`; if so, it leaves that count while it waits.
+    /// either `bool`. The first `bool` means that there are jobs, perhaps none that `take` returns.
+    /// The second means that another thread must run in this worker's stead.
+    ///
+    /// Each sleep lasts at most `timeout`. The argument of `is_over` is `true` once the worker has
+    /// slept. If `counts` is `true`, the worker is in the count `running`, and leaves that count
+    /// during this call.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,

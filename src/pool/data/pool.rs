@@ -50,7 +50,8 @@ pub(crate) struct Pool {
     pub(crate) panicked: AtomicUsize,
 }
 
-/// The threads of a pool. A lock suffices, since they come and go rarely.
+/// The threads of a pool. A lock suffices, since they come and go rarely. A *seat* is a worker's
+/// entry in the registry.
 #[derive(Default)]
 pub(crate) struct Crew {
     /// How many workers have a seat, and are neither guests nor discharged.

@@ -1,5 +1,6 @@
-//! The seats of the workers. Thieves read the list of seats without a lock. A thread that changes
-//! the list holds the lock of the crew (I6).
+//! The seats of the workers. A *seat* is the data of a worker that other threads see. Thieves read
+//! the list of seats without a lock. A thread that changes the list holds the lock of the *crew*,
+//! the record of the pool's threads (I6).
 
 use super::counters::Counters;
 use super::helping::{Server, Services};
@@ -14,8 +15,8 @@ use core::task::Waker;
 use crossbeam_utils::CachePadded;
 
 pub(crate) struct Seat {
-    /// Set when this worker blocks, or sleeps in a wait, and another worker has its place. If later
-    /// too few workers run, another thread clears the flag and rings this worker's bell.
+    /// Set when this worker blocks, or sleeps in a wait, and another worker runs in its stead. If
+    /// later too few workers run, another thread clears the flag and rings this worker's bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,

@@ -11,8 +11,9 @@
 //!
 //! Jobs of scopes go to the shelf; others go to the injector, or to the shelf if the injector is
 //! closed. An outside thread that spawns a job into a worker's scope puts the job on the shelf. In
-//! a closing pool, that thread runs the job itself. A worker that puts a job on the shelf rings the
-//! bell of the scope's owner. The shelf is never closed: that worker looks again before it leaves.
+//! a closing pool, that thread runs the job itself. A worker that puts a job on the shelf wakes the
+//! scope's owner by the owner's *bell*, the waker for its waits. The shelf is never closed: that
+//! worker looks again before it leaves.
 
 use crate::pool::frames::frame::bell_of;
 use crate::sync::lock::Mutex;

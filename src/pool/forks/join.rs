@@ -1,9 +1,10 @@
 //! `join`: two closures, perhaps at the same time.
 //!
 //! The second half lies on the stack of its *owner*, the worker that calls `join`. While the first
-//! half runs, the owner holds the second ([`held`](crate::pool::frames::held)), or offers its job
-//! to thieves. If no thread has taken the job, the owner calls the closure itself. That is the
-//! common case, and costs no allocation and no fence.
+//! half runs, the owner *holds* the second ([`held`](crate::pool::frames::held)) in a list on its
+//! stack. Or it *offers* the second to thieves, as a job in its deque. If no thread has taken the
+//! second half when the first has ended, the owner runs it. That is the common case, and costs no
+//! allocation and no fence.
 
 use super::scope::Stays;
 use crate::pool::data::helping::wait_id_of;
@@ -243,8 +244,9 @@ impl Local {
     /// Offers all held halves if another worker asks for halves, or this deque is empty. Otherwise
     /// a thief that later finds the deque empty asks for halves.
     ///
-    /// A panic here would end the half's frame while another thread can have its job. So the guard
-    /// `Stays` then ends the process. In `join` itself the guard would cost instructions.
+    /// A panic here would end the newest half's frame, although another thread may have the half's
+    /// job. So the guard `Stays` ends the process after such a panic. In `join` itself the guard
+    /// would cost instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;

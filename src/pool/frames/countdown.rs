@@ -1,4 +1,5 @@
-//! How many jobs of a scope have not ended. The scope's owner counts without a locked instruction.
+//! How many jobs of a scope have not ended. The scope's *owner*, the thread that waits for the
+//! jobs, counts without a locked instruction. Its *bell* wakes it from this wait.
 //!
 //! In the word `own`, the owner's thread counts up for each job that it spawns, and down for each
 //! that it has run. Other threads count in the word `common`. When the owner asks whether all jobs

@@ -19,7 +19,8 @@ pub(crate) struct Core {
     pub(crate) countdown: Countdown,
     /// The address of the worker that opened the scope; zero if another thread opened it.
     pub(crate) owner: usize,
-    /// The number of services that the worker was in when it opened the scope.
+    /// The number of services that the worker was in when it opened the scope. A *service* is the
+    /// run of a job for which another thread waits.
     pub(crate) depth: usize,
     /// The wait that the innermost service around the scope ends; zero if there is no such service.
     pub(crate) within: usize,
@@ -78,7 +79,7 @@ impl Core {
 }
 
 /// Returns whether a job belongs to a scope whose owner is a worker. Such an owner looks at the
-/// shelf.
+/// shelf, where waiting workers lay jobs aside.
 pub(crate) fn is_of_worker(job: &Job) -> bool {
     // SAFETY: I7 — the scope waits for the job, so its `Core` is there.
     job.scope().is_some_and(|core| unsafe { (*core.cast::<Core>()).owner } != 0)

@@ -1,13 +1,15 @@
-//! Halves of `join`s that their owner holds: linked on its stack, but not in its deque yet.
+//! Halves of `join`s that their *owner*, the worker that called `join`, holds: linked on its stack,
+//! but not in its deque yet. A *service* is the run of a job for which another thread waits.
 //!
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* its halves by pushing all of them to its deque,
 //! oldest first. It offers them when another worker has asked for halves, and before it waits or
 //! blocks itself. It also offers them while its deque is empty and another worker sleeps, or is
 //! about to. If the owner offers nothing for a long time, a thief *raids* it: the thief takes the
-//! oldest half that the owner holds. The owner *lets go* of a half by taking it off the list, to
-//! run or drop it itself. If it does so during a raid, it waits for the raid's end before it runs,
-//! drops or frees the half.
+//! oldest half that the owner holds.
+//!
+//! The owner *lets go* of a half by taking it off the list, to run or drop it itself. If the owner
+//! does so during a raid, it waits for the raid's end before it runs, drops or frees the half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -346,7 +348,7 @@ impl Link {
         Link::new(&StackKind { run: nothing, give_back: nothing })
     }
 
-    /// Runs `f` in the half's stead, on the thread that has taken the half.
+    /// Runs `f` instead of the half's closure, on the thread that has taken the half.
     ///
     /// # Safety
     ///
