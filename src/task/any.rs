@@ -333,7 +333,7 @@ impl<D: Unfinished + ?Sized> Drop for Reference<D> {
 }
 
 /// The limit of an executor, such as a queue, whose tasks run on the threads of another executor.
-/// Also a waiting thread stays within it. A *place* is room for one thread within the limit.
+/// A thread that waits for such a task runs it within the limit. A *place* is room for one thread.
 pub(crate) trait Gate: Send + Sync {
     /// Returns the executor on whose threads the tasks run.
     fn base(&self) -> Option<ExecutorId>;
