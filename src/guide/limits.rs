@@ -223,7 +223,7 @@
 //! that pool. Resume or cancel the queue before the pool is shut down.
 //!
 //! *A cancelled pool does not end* if a destructor on the cancelling thread joins a job that waits
-//! for a task of a paused queue. That thread would drop the queue's task only after the destructor.
+//! for a task of such a queue. That thread would drop the queue's task only after the destructor.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task from
 //! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait

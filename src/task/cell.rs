@@ -89,10 +89,10 @@ impl<T> TaskCore<T> {
             },
             Ok(value) => {
                 let _counted = self.count(count, Ended::Returned, true);
-                // The task leaves the queue's count, unless the thread that takes the job out of
-                // the queue does that later (`LEFT`). Then the task leaves the group, and then its
-                // handle reports it done. So after a wait for the group, the queue no longer counts
-                // the task. After a join, neither the queue nor the group counts it.
+                // The task leaves the queue's count, then the group, and then its handle reports it
+                // done. So after a wait for the group, the queue no longer counts the task. After a
+                // join, neither the queue nor the group counts it. But a task that is `LEFT` stays
+                // in the queue's count until a thread takes the task's job out of the queue.
                 drop(member.map(Membership::returned));
                 self.finish(Ok(value));
             }

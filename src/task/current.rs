@@ -1,7 +1,7 @@
 //! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
 //! head is a thread-local. Executors push frames. Waits and cancellation read them. A frame's
-//! *ticket* is the thread's right to run jobs, which another thread may take while this one blocks.
-//! A frame's *waiter* is a thread that waits for its job.
+//! *ticket* is the thread's right to run jobs. While the thread blocks, another thread may take
+//! this right. A frame's *waiter* is the thread that waits for the frame's job, if there is one.
 
 pub(crate) use super::frame::Ticket;
 use super::frame::{Frame, NOTHING};
@@ -41,8 +41,8 @@ pub(super) fn during<R>(
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But if
-    // the thread is a *guest*, a worker for one call only, its task does not: the call may be
-    // inside an unrelated task.
+    // the frame is that of a *guest*, a worker for one call only, a task of the guest's executor
+    // does not. The call may be inside an unrelated task.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)

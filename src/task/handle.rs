@@ -254,8 +254,8 @@ impl<T> JoinHandle<T> {
     }
 
     /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
-    /// thread has claimed the task. Returns an error once no place can become free for the task:
-    /// the queue's limit may have been lowered.
+    /// thread has claimed the task. Returns an error once no place for the task can become free
+    /// during the wait: the queue's limit may have been lowered.
     #[cold]
     fn wait_for_place(&mut self, gates: Vec<Limited>, mut here: Here) -> Result<(), JoinError> {
         Bed::with(|park| {

@@ -1,7 +1,7 @@
-//! The count of a scheduler's tickets, in one word. A *ticket* is a job at the scheduler's
-//! executor, which serves queues. It *searches* until it has found a task. The word counts the
-//! tickets, the tickets that search, and the *guards*. A guard is a thread that is submitting a
-//! ticket, or that blocks while it serves with a ticket.
+//! The count of a scheduler's tickets, in one word. A *ticket* is a job that the scheduler submits
+//! to its executor, and that serves queues. It *searches* until it has found a task. The word
+//! counts the tickets, the tickets that search, and the *guards*. A guard is a thread that is
+//! submitting a ticket, or that blocks while it serves with a ticket.
 
 use crate::sync::{AtomicU64, Relaxed};
 

@@ -1,5 +1,5 @@
 //! The counters of a queue. Submitters and leases update them; metrics read them. A *lease* is a
-//! thread's right to run tasks of the queue, and a *server* is a thread with a lease.
+//! thread's right to run tasks of the queue, and a *server* is a thread that runs them.
 
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
@@ -88,8 +88,8 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
 }
 
 /// Adds ended tasks to a counter. The caller has taken these tasks off the count of pending tasks.
-/// The caller has a lease of the queue. Until it ends, the slot gets no new queue, which would use
-/// the same counter.
+/// The caller has a lease of the queue. Until the lease ends, the slot gets no new queue, which
+/// would use the same counter.
 #[inline]
 pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {

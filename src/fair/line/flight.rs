@@ -2,9 +2,9 @@
 //! beginning to its end. A future that finds no permit waits for one. Each queue has a lock that
 //! protects its permits.
 //!
-//! The spawner of a future calls `arrive`, which gives the future a permit or a number. With a
-//! number, the spawner then makes the future's first job, and leaves it here (`keep`) until the
-//! future gets a permit.
+//! The spawner of a future calls `arrive`, and then makes the future's first job. If `arrive` has
+//! given the future no permit, the spawner leaves the job here (`keep`). The job stays until the
+//! future gets a permit or is cancelled.
 
 use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, Cause, Job};
@@ -108,8 +108,8 @@ impl Flight {
     }
 
     /// Ends all waits for permits. Returns the waiting futures whose first job is here already; the
-    /// caller cancels them. Each other waiting future is cancelled by its spawner, which learns of
-    /// the end from `keep`.
+    /// caller cancels them. The spawner of each other waiting future cancels it after the call of
+    /// `keep`.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);

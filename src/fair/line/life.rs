@@ -1,5 +1,5 @@
 //! The life word of a queue: its states, its leases and its pending tasks. A queue has a *slot*, a
-//! number that a later queue may have again. A *server* is a thread with a lease.
+//! number that a later queue may have again. A *server* is a thread that runs the queue's tasks.
 
 use crate::executor::Reason;
 use crate::fair::{ENDED, OPENED};
@@ -242,7 +242,7 @@ impl Life {
     /// resume it. Returns the new word, from which the caller sees whether the queue is over. If
     /// the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the end.
     /// `TOLD` must be set first: a listener may wait until the queue is idle, and `Line::is_idle`
-    /// returns `false` until `TOLD` is set.
+    /// returns `false` while `owes_end` holds.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));

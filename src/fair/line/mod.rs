@@ -1,6 +1,6 @@
 //! A *line* is the shared state of a queue. A queue has a *slot*, a number that a later queue may
 //! have again. Each slot has one line. A *lease* is a thread's right to run tasks of the queue, and
-//! a *server* is a thread with a lease.
+//! a *server* is a thread that runs them.
 //!
 //! `table.rs` finds the line of a slot. The other files of the folder are parts of a line.
 
@@ -78,9 +78,10 @@ pub(crate) struct Line {
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// How often the queue was paused, less how often it was resumed. A server reads this hint
-    /// after each task, because a look at `life` would cost too much. The server looks at `life`
-    /// only if the hint is not zero.
+    /// How often the queue was paused, less how often the method `pause` has resumed it. The drop
+    /// of the last handle resumes the queue too (`Life::let_go`), but does not count here. A server
+    /// reads this hint after each task, because a look at `life` would cost too much. The server
+    /// looks at `life` only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the reason is under a lock, and a server may still begin a

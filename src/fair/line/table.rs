@@ -43,7 +43,7 @@ impl Table {
 }
 
 /// The free slots, under the lock `Queues::registry`. Threads take that lock to make a queue, to
-/// free or clear a slot, or to shut down. Picking a queue and running a task need no lock.
+/// free or clear a slot, or to shut down. Picking a queue and running a task do not need that lock.
 #[derive(Default)]
 pub(crate) struct FreeSlots {
     /// The slots that have had a queue before and have no queue now.

@@ -145,7 +145,7 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             }
             view.parent = parent;
             let view = &all[index];
-            // `path` is the services by which the search has come to this one, from the innermost
+            // `path` has the services by which the search has come to this one, from the innermost
             // outwards. `take` checks that they are all still open. Once a service has ended, the
             // memory of its half or scope can be used again, and another wait can then have the
             // same id.

@@ -3,8 +3,8 @@
 //! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
 //! count of unfinished jobs and the table of its jobs' operations. The address of that table is the
 //! scope's id. A closure that captures at most two words lies in its job. The scope has room for
-//! four larger closures of up to six words, if its owner spawns them and is a worker. Other
-//! closures are boxed.
+//! the first four larger closures of up to six words that its owner spawns, if the owner is a
+//! worker. Other closures are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -199,8 +199,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.job(f)
         };
         // If the owner is a worker, a job from outside goes to the shelf (`data/shelf.rs`), where
-        // the owner looks while it waits. The owner might be the only worker, and takes no job from
-        // the injector then.
+        // the owner looks while it waits. A waiting owner takes no job from the injector, and might
+        // be the only worker.
         let is_for_shelf = local.is_none() && core.owner != 0;
         let refused = if is_for_shelf {
             shared.hand_over(job).err()

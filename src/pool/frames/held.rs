@@ -348,7 +348,7 @@ impl Link {
         Link::new(&StackKind { run: nothing, give_back: nothing })
     }
 
-    /// Runs `f` instead of the half's closure, on the thread that has taken the half.
+    /// Runs `f` as the closure of a half made by `bare`, on the thread that has taken the half.
     ///
     /// # Safety
     ///
