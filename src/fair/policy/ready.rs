@@ -1,5 +1,5 @@
 //! The ready set: one bit for each queue that may have work. Threads that submit tasks set bits,
-//! threads that serve queues clear them, and policies read them, all without a lock. A *slot* is
+//! mostly threads that serve queues clear them, and policies read them, all without a lock. A *slot* is
 //! the number of a queue.
 
 use crate::fair::READY;

@@ -1,8 +1,8 @@
 //! Weighted fair queuing: shares of time, by weight.
 //!
-//! A *lease* is a thread's right to run tasks of one queue, and begins with a pick. A queue is
-//! charged an estimate at the pick, and `served` corrects this charge after the lease. Until then
-//! the pick's *note* holds the charge.
+//! A *lease* is a thread's right to run tasks of one queue. A pick chooses the queue of the next
+//! lease. The queue is charged an estimate at the pick, and `served` corrects this charge after the
+//! lease. Until then the pick's *note* holds the charge.
 //!
 //! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
 //! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
@@ -186,7 +186,7 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is still in the ready set, a pick can come between the next four stores. In
+        // If the slot is still in the ready set, a pick can come between the next four steps. In
         // this order, a pick that charges the new time uses the new estimate. A pick that has read
         // the new number charges the new time. If the processor reorders the accesses, one pick can
         // charge the new queue the old estimate. No thread takes that charge back.

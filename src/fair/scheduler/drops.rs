@@ -71,8 +71,8 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
 
 /// Takes a tombstone, a job whose task another thread has claimed, off its count. If that thread
 /// has left the ended task in the life word's count, takes the task off that count. Otherwise takes
-/// the job off `litter`, the count of such jobs. A late job that polls a future of the slot's
-/// earlier queue is not in `litter`.
+/// the job off `litter`, the count of the other tombstones. A late job that polls a future of an
+/// earlier queue in the slot is not in `litter`.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         line.life.end_tasks(1);

@@ -1,4 +1,4 @@
-//! Accepts tasks for a queue. A *ticket* is the executor's job that serves queues. If there is no
+//! Accepts tasks for a queue. A *ticket* is the scheduler's job that serves queues. If there is no
 //! ticket, the submitter first submits one. If the executor refuses that ticket, the queue refuses
 //! the task. Otherwise the submitter counts the task in the life word, and pushes the job.
 
