@@ -368,9 +368,11 @@ pub(crate) trait Gate: Send + Sync {
     /// `has_job` tells whether the task's job is still in the queue.
     fn ends(&self, how: Ended, has_job: bool);
 
-    /// Returns whether this thread drops the queue's tasks, or is about to. If so, also cancels
-    /// `task`. If the queue has ended, and no thread has claimed `task`, cancels `task` on each
-    /// thread, and returns `true`.
+    /// Returns whether the queue is cancelled, or the executor has ended.
+    fn is_cancelled(&self) -> bool;
+
+    /// Returns whether this thread drops the queue's tasks, or is about to. If so, cancels `task`.
+    /// If `is_cancelled` and no thread has claimed `task`, also cancels it, and returns `true`.
     fn drops_here(&self, task: Option<&AnyTask>) -> bool;
 
     /// Notifies the queue that a task has ended, and might have left a tombstone in the queue.

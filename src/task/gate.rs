@@ -130,9 +130,9 @@ impl AnyTask {
         outcome
     }
 
-    /// Runs the task, for which this thread waits, if this thread may run it. But if this thread is
-    /// dropping the tasks of the task's queue, drops the task instead: perhaps no other thread will
-    /// run or drop it.
+    /// Runs the task, for which this thread waits, if this thread may run it. But if the task's
+    /// queue is cancelled, or this thread is dropping the queue's tasks, drops the task instead.
+    /// Perhaps no other thread will drop it, because the canceller may wait for this thread.
     pub(super) fn run_here(&self) -> Here {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }
@@ -184,7 +184,10 @@ impl AnyTask {
     /// runs only if its gate has a free one.
     pub(super) fn may_run_here(&self) -> bool {
         let may_end = |limited: &Limited| {
-            waits_for_place(limited) && limited.0.has_place() || limited.0.drops_here(None)
+            let Limited(gate) = limited;
+            gate.is_cancelled()
+                || waits_for_place(limited) && gate.has_place()
+                || gate.drops_here(None)
         };
         current::may_run(self.home()) || self.limited().is_some_and(may_end)
     }

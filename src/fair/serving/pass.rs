@@ -95,13 +95,18 @@ impl Gate for Pass {
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
 
+    fn is_cancelled(&self) -> bool {
+        // Relaxed, `is_ended`: a joiner has fenced (`Joiners::add`). If another thread misses the
+        // end, the thread that notes the end drops the task.
+        self.0.line().life.look().is_cancelled() || self.0.scheduler.below.is_ended()
+    }
+
     fn drops_here(&self, task: Option<&AnyTask>) -> bool {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
-        let has_ended = || line.life.look().is_cancelled() || scheduler.below.is_ended();
         // A closure that runs when its executor is cancelled goes on. A future ends after its poll.
         let has_begun = || task.is_some_and(|it| it.is_claimed() && !it.is_future());
         let drops = is_cancelling(scheduler)
-            || has_ended() && scheduler.below.is_dropper()
+            || self.is_cancelled() && scheduler.below.is_dropper()
             || scheduler.below.is_canceller() && !has_begun();
         // If this thread is telling a token's listeners, it may not have cancelled this queue yet.
         let by_token = || line.cause_by_token().or_else(|| scheduler.below.cause_by_token());
@@ -109,12 +114,15 @@ impl Gate for Pass {
         let is_so = drops || by_token.is_some();
         // The thread that cancels the queue may be in a destructor that waits for this thread. So
         // this thread does not wait until that thread drops the task.
-        let is_lost = |it: &AnyTask| !it.is_claimed() && has_ended();
+        let is_lost = |it: &AnyTask| !it.is_claimed() && self.is_cancelled();
         let dropped = task.filter(|it| is_so || is_lost(it));
         if let Some(task) = dropped {
             let cause = by_token.or_else(|| cause_to_drop(scheduler, line));
             let cause = cause.unwrap_or_else(|| scheduler.below.cause());
-            scheduler.below.panics.take(|| task.cancel(cause));
+            // A destructor may join another task of the queue, and so on. `as_dropper` bounds the
+            // depth of that recursion (`is_too_deep`), and refuses waits for the queue.
+            let cancel = || scheduler.below.as_dropper(|| task.cancel(cause));
+            scheduler.below.panics.take(cancel);
         }
         is_so || dropped.is_some()
     }
