@@ -42,8 +42,8 @@ impl Queue {
     ///
     /// This call may miss a task if other threads spawn tasks, wait for tasks, wake futures or look
     /// for work meanwhile. One of those threads, or the thread that serves the queue next, drops
-    /// the missed task. The result does not count missed tasks. If the destructor of a dropped task waits for
-    /// another task of the queue, that other task is dropped uncounted.
+    /// the missed task. The result does not count missed tasks. If the destructor of a dropped task
+    /// waits for another task of the queue, that other task is dropped uncounted.
     ///
     /// # Examples
     ///

@@ -234,6 +234,7 @@ const READY: Pair = Pair::named("fair::READY");
 /// | a submitter pushes a task | is the queue in its set? | a ticket takes the queue out | has the queue a task? | puts the queue in |
 /// | a submitter puts the queue in | does a ticket search? | a ticket stops searching, or leaves | is a queue in a set? | makes a ticket serve it |
 /// | a joiner registers its waker | is a place free? | a server frees a place | is a waker there? | lets the joiner try |
+/// | a joiner registers its waker | is the queue cancelled? | a canceller marks the queue | is a waker there? | lets the joiner drop its task |
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// In the tree of `policy/least.rs`, a node's *floor* is a lower bound for the virtual times below

@@ -103,7 +103,8 @@ impl TaskGroup {
     ///
     /// A worker that waits runs those tasks of the group that were given to its own executor and
     /// have not begun. The worker runs a task of a [queue](crate::fair::Queue) as soon as the
-    /// queue's limit allows it. While the worker sleeps, another thread may take its place, as in
+    /// queue's limit allows it. If the queue is cancelled, this call drops the closures that have
+    /// not begun. While the worker sleeps, another thread may take its place, as in
     /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). The tasks' writes happen before this
     /// returns. By then, a queue with a [capacity](crate::fair::QueueBuilder::capacity) no longer
     /// counts the ended tasks.

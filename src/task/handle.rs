@@ -64,8 +64,9 @@ impl<T> JoinHandle<T> {
     /// Waits until the task is done, and returns its result.
     ///
     /// A worker of the task's executor runs the task itself if the task has not begun. A task of a
-    /// [queue](crate::fair::Queue) runs as soon as the queue's limit allows one more. The task's
-    /// writes happen before this returns.
+    /// [queue](crate::fair::Queue) runs as soon as the queue's limit allows one more. If the queue
+    /// is cancelled, this call drops a task that has not begun. The task's writes happen before
+    /// this returns.
     ///
     /// # Errors
     ///

@@ -5,9 +5,10 @@ use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use crate::ends_meet::over_a_pool;
 use filch::executor::{Rejected, Shutdown, WouldDeadlock};
-use filch::fair::{FairScheduler, Queue};
+use filch::fair::{Clock, FairScheduler, Queue};
 use filch::task::{CancelToken, CancelledBy, JoinError, JoinHandle, TaskGroup};
 use filch::{Executor, Job, ThreadPool};
+use std::cell::Cell;
 use std::future::{pending, poll_fn};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, mpsc};
@@ -290,13 +291,14 @@ fn a_shutdown_cancels_the_token_of_a_queue_that_is_over_meanwhile() {
 }
 
 /// While a destructor of a paused queue's cancelled task runs, a worker joins another task of the
-/// queue, or waits for a group with that task. The worker must not run it, and the destructor may
-/// wait for the worker. In half of the cases, the worker begins to wait before the cancellation.
+/// queue. The worker must not run it, and the destructor may wait for the worker. In half of the
+/// cases, the worker begins to wait before the cancellation. In case 5 the task is in a queue to
+/// which the shutdown comes later. The worker waits for a handle or a group.
 #[test]
 fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
-    for case in 0..40 {
-        let (how, limit) = (case % 5, 1 + case / 5 % 2);
-        let (waits_first, by_group) = (case / 10 % 2 == 0, case < 20);
+    let cases = (0..6).flat_map(|how| [1, 2].map(|it| (how, it)));
+    let cases = cases.flat_map(|it| [(it, false), (it, true)]);
+    for (((how, limit), waits_first), waits) in cases.flat_map(|it| [0, 2].map(|at| (it, at))) {
         in_a_minute(move || {
             let pool = ThreadPool::new(2).unwrap();
             let below = FairScheduler::over(pool.clone()).queue("below").build().unwrap();
@@ -310,14 +312,15 @@ fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
                 drops.send(()).unwrap();
                 joined.recv_timeout(MINUTE).unwrap();
             });
-            let (group, (begins, begun)) = (TaskGroup::new(), mpsc::channel());
-            let task = queue.task().group(&group).spawn(|| ());
+            let later = fair.queue("r").max_parallel(limit).paused().build().unwrap();
+            let wait = WAITS[waits](if how == 5 { &later } else { &queue });
+            let (begins, begun) = mpsc::channel();
             let worker = below.spawn(move || {
                 begins.send(()).unwrap();
                 if !waits_first {
                     dropped.recv_timeout(MINUTE).unwrap();
                 }
-                let error = if by_group { group.wait() } else { task.join() }.unwrap_err();
+                let error = wait().unwrap();
                 joins.send(()).unwrap();
                 (error.is_cancelled(), waits_first.then_some(dropped))
             });
@@ -328,13 +331,58 @@ fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
             match how {
                 0 => _ = queue.cancel(),
                 1 => _ = queue.token().cancel(),
-                2 => fair.shutdown(Shutdown::Cancel).unwrap(),
+                2 | 5 => fair.shutdown(Shutdown::Cancel).unwrap(),
                 3 => pool.shutdown(Shutdown::Cancel).unwrap(),
                 _ => _ = below.cancel(),
             }
-            assert!(ended(worker).unwrap().0, "case {case}");
+            assert!(ended(worker).unwrap().0, "by {how}, at a limit of {limit}");
         });
     }
+}
+
+/// Cancels a paused queue. While the first destructor runs, another thread calls the wait that
+/// `prepare` returns. That thread is no worker.
+fn waits_beside_a_cancellation(prepare: impl FnOnce(&Queue) -> Wait) {
+    let queue = over_a_pool().queue("q").paused().build().unwrap();
+    let ((drops, dropped), (joins, joined)) = (mpsc::channel(), mpsc::channel());
+    let _first = spawn_at_drop(&queue, move || {
+        drops.send(()).unwrap();
+        joined.recv_timeout(MINUTE).unwrap();
+    });
+    let wait = prepare(&queue);
+    let joiner = thread::spawn(move || {
+        dropped.recv_timeout(MINUTE).unwrap();
+        let error = wait();
+        joins.send(()).unwrap();
+        error
+    });
+    queue.cancel();
+    assert!(joiner.join().unwrap().unwrap().is_cancelled());
+}
+
+/// Each task's destructor joins the next task. One thread would drop them all, each in the
+/// destructor of the one before.
+#[test]
+fn a_thread_beside_the_cancellation_joins_a_chain_of_tasks() {
+    waits_beside_a_cancellation(|queue| {
+        let next = (0..20_000).fold(queue.spawn(|| ()), |next, _| {
+            let mut next = Some(next);
+            spawn_at_drop(queue, move || _ = next.take().map(JoinHandle::join))
+        });
+        Box::new(move || next.join().err())
+    });
+}
+
+/// The queue is not idle before the canceller's destructor has returned, which waits for this one.
+#[test]
+fn a_destructor_beside_the_cancellation_does_not_wait_for_its_queue() {
+    let (sends, sent) = mpsc::channel();
+    waits_beside_a_cancellation(|queue| {
+        let same = queue.clone();
+        let task = spawn_at_drop(queue, move || sends.send(same.wait_idle()).unwrap());
+        Box::new(move || task.join().err())
+    });
+    assert_eq!(sent.recv(), Ok(Err(WouldDeadlock)));
 }
 
 /// The destructor of a paused queue's cancelled task makes the scheduler look at the queue. No
@@ -352,4 +400,77 @@ fn a_paused_queue_that_is_being_cancelled_begins_no_task() {
     let task = queue.spawn(|| ());
     assert_eq!(queue.cancel(), 2);
     assert!(ended(task).unwrap_err().is_cancelled());
+}
+
+/// The cancelled token drops a task that has the queue's last handle. A queue without a handle is
+/// resumed, but not before the cancellation has dropped the queue's other task.
+#[test]
+fn the_last_handle_is_dropped_by_the_cancellation_of_a_paused_queue() {
+    let (pool, token) = (ThreadPool::new(1).unwrap(), CancelToken::new());
+    let queue = FairScheduler::over(pool.clone()).queue("q").token(&token).paused().build();
+    let queue = queue.unwrap();
+    let mut last = Some(queue.clone());
+    let _first = spawn_at_drop(&queue, move || {
+        drop(last.take());
+        done(pool.spawn(|| ())); // so the ticket, if there is one, has run
+    });
+    let task = queue.spawn(|| ());
+    drop(queue);
+    token.cancel();
+    assert!(ended(task).unwrap_err().is_cancelled());
+}
+
+thread_local! {
+    static STOPS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A clock that stops a thread for which `STOPS` is set. It sends a message, then waits for one.
+struct Stops(Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Clock for Stops {
+    fn now(&self) -> Duration {
+        if STOPS.replace(false) {
+            let channels = self.0.lock().unwrap();
+            channels.0.send(()).unwrap();
+            channels.1.recv_timeout(MINUTE).unwrap();
+        }
+        Duration::ZERO
+    }
+}
+
+/// A thread spawns a task before the cancellation of a paused queue, and pushes its job after the
+/// cancellation has dropped the queue's jobs. A listener of the queue's end waits for that task.
+#[test]
+fn a_listener_waits_for_a_task_that_came_late_to_a_paused_queue() {
+    let pool = ThreadPool::new(1).unwrap();
+    let ((stops, stopped), (go, gone)) = (mpsc::channel(), mpsc::channel());
+    let clock = Stops(Mutex::new((stops, gone)));
+    let fair = FairScheduler::builder(pool).clock(clock).measure_waits(true).build();
+    let queue = fair.queue("q").build().unwrap();
+    let (pushes, pushed) = mpsc::channel::<()>();
+    let last = OnDrop(move || {
+        go.send(()).unwrap();
+        pushed.recv_timeout(MINUTE).unwrap();
+    });
+    let _future = queue.spawn_future(async move {
+        let _last = last;
+        pending::<()>().await;
+    });
+    done(queue.spawn(|| ())); // the only worker has polled the future
+    queue.pause();
+    let (same, (drops, dropped)) = (queue.clone(), mpsc::channel());
+    let late = OnDrop(move || drops.send(()).unwrap());
+    let spawner = thread::spawn(move || {
+        STOPS.set(true);
+        same.spawn_detached(move || drop(late)).unwrap();
+        pushes.send(()).unwrap();
+    });
+    stopped.recv_timeout(MINUTE).unwrap();
+    let (elsewhere, (sends, sent)) = (over_a_pool(), mpsc::channel());
+    let elsewhere = elsewhere.queue("elsewhere").paused().build().unwrap();
+    let waits = OnDrop(move || sends.send(dropped.recv_timeout(MINUTE)).unwrap());
+    let _task = elsewhere.task().token(&queue.end().unwrap()).spawn(move || drop(waits));
+    in_a_minute(move || _ = queue.cancel());
+    spawner.join().unwrap();
+    assert_eq!(sent.recv(), Ok(Ok(())));
 }

@@ -1,6 +1,6 @@
 //! *Joiners* are threads that wait until a queue may run one more task, so that they can run a task
-//! of the queue themselves. `place_is_free` (`scheduler/look.rs`) wakes all joiners. Each joiner
-//! then looks again whether it may run its task.
+//! of the queue themselves. `place_is_free` (`scheduler/look.rs`) wakes all joiners, and so does a
+//! cancellation. Each joiner then looks again whether it may run its task, or must drop it.
 
 use crate::fair::LOOK;
 use crate::sync::lock::Mutex;
@@ -41,8 +41,8 @@ impl Joiners {
         drop(waker);
     }
 
-    /// Wakes the joiners, because the queue may run one more task. The caller has passed a `LOOK`
-    /// fence since the change that allows one more task. That fence orders the relaxed load here.
+    /// Wakes the joiners, because the queue may run one more task or is cancelled. The caller has
+    /// passed a `LOOK` fence since that change. The fence orders the relaxed load here.
     #[inline]
     pub fn wake(&self) {
         if self.waiting.load(Relaxed) != 0 {

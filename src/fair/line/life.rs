@@ -239,13 +239,15 @@ impl Life {
     }
 
     /// Closes and resumes the queue, because its last handle is dropped: no handle is left to
-    /// resume it. Returns the new word, from which the caller sees whether the queue is over. If
-    /// the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the end.
-    /// `TOLD` must be set first: a listener may wait until the queue is idle, and `Line::is_idle`
-    /// returns `false` while `owes_end` holds.
+    /// resume it. A cancelled queue is resumed by its canceller, after the drop of its tasks.
+    /// Returns the new word, from which the caller sees whether the queue is over. If the end is to
+    /// be told now (`owes_end`), also sets `TOLD`, and the caller then tells the end. `TOLD` must be
+    /// set first: a listener may wait until the queue is idle, and `Line::is_idle` returns `false`
+    /// while `owes_end` holds.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
-        let let_go = |word| told((word | CLOSED) & !(HELD | PAUSED));
+        let paused = |word| if Look(word).is_cancelled() { 0 } else { PAUSED };
+        let let_go = |word| told((word | CLOSED) & !(HELD | paused(word)));
         let before = self.0.fetch_update(order, Relaxed, |word| Some(let_go(word)));
         Look(let_go(before.expect("always some")))
     }

@@ -57,8 +57,8 @@ pub struct QueueMetrics {
     pub panicked: u64,
     /// Tasks that the queue has dropped unrun.
     pub cancelled: u64,
-    /// Jobs that a server reached too late: a waiting thread had run the task, or something other
-    /// than the queue had cancelled the task.
+    /// Jobs that a server reached too late. A waiting thread had run or dropped the task, or
+    /// something other than the queue had cancelled it.
     pub tombstones: u64,
     /// Tasks that a thread ran itself while it waited for them. Waits inside a task of the same
     /// queue do not count.

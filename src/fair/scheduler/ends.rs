@@ -121,15 +121,16 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     let panics = &scheduler.below.panics;
     let dropped = scheduler.below.as_dropper(|| {
         let dropped = discard(panics, line, line.cause());
-        let dropped = dropped + end_futures(panics, line, line.cause());
-        line.is_cancelled.store(true, Relaxed);
-        // Servers have to drop the tasks that arrive late, and no server comes to a paused queue.
-        // This comes last: a server that sees a resumed queue may begin its tasks.
-        line.pause(false);
-        tell_end(scheduler, line); // a scheduler over the queue drops its tasks, too
-        dropped
+        dropped + end_futures(panics, line, line.cause())
     });
+    line.is_cancelled.store(true, Relaxed);
+    // Servers have to drop the tasks that arrive late, and no server comes to a paused queue. This
+    // comes after the drops: a server that sees a resumed queue may begin its tasks. A listener of
+    // the queue's end may wait for a late task, so it is told after this.
+    line.pause(false);
     changed(scheduler, line);
+    // A scheduler over the queue drops its tasks, too.
+    scheduler.below.as_dropper(|| tell_end(scheduler, line));
     end_lease(scheduler, line);
     dropped
 }
@@ -208,10 +209,19 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
         line.cancel(None);
         line.is_cancelled.store(true, Relaxed); // so that servers begin no further task
     }
+    wake_joiners(scheduler);
     let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
     let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
     tokens
+}
+
+/// Wakes the joiners of all queues, so that they drop their tasks. The caller has marked queues as
+/// cancelled, or has noted the executor's end. This thread may come to these tasks much later,
+/// because a destructor may wait.
+fn wake_joiners(scheduler: &Scheduler) {
+    LOOK.fence();
+    scheduler.queues.table.iter().for_each(|line| line.joiners.wake());
 }
 
 /// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes the
@@ -315,8 +325,7 @@ pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
 
 fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
-    LOOK.fence();
-    scheduler.queues.table.iter().for_each(|line| line.joiners.wake());
+    wake_joiners(scheduler);
     cancel_all(scheduler);
     // A token's listener may wait for a task that waits for another queue's token. So all tokens
     // are marked as cancelled before the first listener is called.

@@ -95,6 +95,12 @@ impl Gate for Pass {
         tell(if how == Ended::Dropped { &counters.cancelled } else { &counters.tombstones }, 1);
     }
 
+    fn is_cancelled(&self) -> bool {
+        // Relaxed, `is_ended`: a joiner has fenced (`Joiners::add`). If another thread misses the
+        // end, the thread that notes the end drops the task.
+        self.0.line().life.look().is_cancelled() || self.0.scheduler.below.is_ended()
+    }
+
     fn drops_here(&self, task: Option<&AnyTask>) -> bool {
         let (scheduler, line) = (&self.0.scheduler, self.0.line());
         // A closure that runs when its executor is cancelled goes on. A future ends after its poll.
@@ -113,13 +119,12 @@ impl Gate for Pass {
         if let Some(task) = dropped {
             let cause = by_token.or_else(|| cause_to_drop(scheduler, line));
             let cause = cause.unwrap_or_else(|| scheduler.below.cause());
-            scheduler.below.panics.take(|| task.cancel(cause));
+            // A destructor may join another task of the queue, and so on. `as_dropper` bounds the
+            // depth of that recursion (`is_too_deep`), and refuses waits for the queue.
+            let cancel = || scheduler.below.as_dropper(|| task.cancel(cause));
+            scheduler.below.panics.take(cancel);
         }
         is_so || dropped.is_some()
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.0.line().life.look().is_cancelled() || self.0.scheduler.below.is_ended()
     }
 
     fn has_left_job(&self) {
