@@ -96,6 +96,36 @@ fn a_ticket_that_has_found_a_task_calls_for_help() {
     });
 }
 
+/// A queue opens in the slot of an ended queue, which is still in the ready set. So the opening
+/// thread takes the slot out. The last ticket must not miss the task of the other slot in the group.
+#[test]
+fn a_task_submitted_as_a_queue_opens_in_a_used_slot_is_served() {
+    let bound = Long { preemptions: 2, seconds: 22 };
+    model("a_task_submitted_as_a_queue_opens_in_a_used_slot_is_served", bound, || {
+        let tray = Tray::new(1);
+        let fair = scheduler(&tray).build();
+        let gone = fair.queue("gone").build().unwrap();
+        submit(&gone, &Trace::new());
+        assert_eq!(gone.cancel(), 1);
+        drop(gone);
+        let trace = Trace::new();
+        let submitter = {
+            let (queue, job) = (fair.default_queue().clone(), trace.job());
+            spawn(move || queue.spawn_detached(job).unwrap())
+        };
+        let worker = {
+            let tray = tray.clone();
+            spawn(move || tray.run_one())
+        };
+        let queue = fair.queue("q").build().unwrap();
+        submitter.join().unwrap();
+        worker.join().unwrap();
+        tray.run_all();
+        assert_eq!(trace.runs(), 1, "nobody serves what is queued");
+        drop(queue);
+    });
+}
+
 #[test]
 fn two_submitters_share_a_ticket() {
     model("two_submitters_share_a_ticket", Preemptions(2), || {

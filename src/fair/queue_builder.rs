@@ -7,7 +7,6 @@ use super::queue::Queue;
 use super::queue::error::QueueError;
 use super::queue::handle::{LineRef, QueueHandle};
 use super::queue::polls::Polls;
-use super::scheduler::look::{look_again, put};
 use super::scheduler::{Scheduler, ends};
 use super::serving::pass::limited;
 use crate::executor::Futures;
@@ -304,10 +303,7 @@ impl<'a> QueueBuilder<'a> {
         let queue = Queue(Arc::new(QueueHandle { id, queue, token, limited, futures, context }));
         *line.handle.lock() = Some(Box::new(weak(&queue.0)));
         queue.cancel_with_token();
-        if let Some(before) = before {
-            put(|| before.tell_of_removal(slot, &queues.table)); // for the fence
-            look_again(scheduler);
-        }
+        before.into_iter().for_each(|it| it.tell_of_removal(slot, &queues.table));
         Ok(queue)
     }
 }

@@ -96,8 +96,7 @@ impl Least {
             let Some(group) = least(self.groups(part.at, summary)) else { continue };
             let (members, times) = (set.members(group.at), times(group.at));
             let Some(octet) = least(floors(times, members)) else {
-                // Another thread has removed the last member, and perhaps not cleared the group's
-                // bit yet.
+                // Another thread has removed the last member, but has not cleared the group's bit.
                 set.tidy(group.at);
                 continue;
             };

@@ -10,7 +10,8 @@ use core::fmt;
 pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
-/// Every ready queue becomes a member (I4), but a member can be without a task.
+/// Every ready queue becomes a member (I4), but a member can be without a task, or of
+/// another priority.
 #[derive(Debug)]
 pub struct ReadySet {
     summary: [AtomicU64; SUMMARIES],
@@ -45,12 +46,17 @@ impl ReadySet {
 
     /// Removes a slot from the members.
     pub fn remove(&self, slot: usize) {
-        let group = slot / GROUP;
-        // Relaxed: no thread reads other data because a bit is clear.
-        let before = self.groups[group].fetch_and(!bit(slot % GROUP), Relaxed);
-        if before & !bit(slot % GROUP) == 0 {
-            self.tidy(group);
+        if self.clear(slot) == 0 {
+            self.tidy(slot / GROUP);
         }
+    }
+
+    /// Removes a slot from the members, but keeps its group's bit in the summary. So the group's
+    /// other members stay visible throughout. Returns these members, as bits.
+    pub(crate) fn clear(&self, slot: usize) -> u64 {
+        let others = !bit(slot % GROUP);
+        // Relaxed: no thread reads other data because a bit is clear.
+        self.groups[slot / GROUP].fetch_and(others, Relaxed) & others
     }
 
     /// Clears the summary's bit of a group that was found without members. Sets the bit again if

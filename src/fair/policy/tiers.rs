@@ -9,6 +9,7 @@ use crate::fair::line::once::Once;
 use crate::fair::line::table::Table;
 use crate::sync::{AtomicUsize, Relaxed, thread};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 /// The priority of a queue.
@@ -158,12 +159,12 @@ impl Tiers {
         })
     }
 
-    /// Takes a slot out of its ready set, if the slot's previous queue has left it in one. Returns
-    /// the tier of that set. The caller holds the registry's lock, and is about to open a queue in
-    /// the slot. After releasing the lock, it calls `tell_of_removal`, fences, and calls
-    /// `look_again`.
-    pub(crate) fn forget(&self, slot: usize) -> Option<&Tier> {
-        self.iter().find(|it| it.set.contains(slot)).inspect(|it| it.set.remove(slot))
+    /// Takes a slot out of the ready sets in which the slot's previous queues have left it. Returns
+    /// the tiers of these sets. The caller holds the registry's lock, and is about to open a queue
+    /// in the slot. After releasing the lock, it calls `tell_of_removal`.
+    pub(crate) fn forget(&self, slot: usize) -> Vec<&Tier> {
+        let stale = self.iter().filter(|it| it.set.contains(slot));
+        stale.inspect(|it| _ = it.set.clear(slot)).collect()
     }
 
     /// Returns the used tiers, the highest first.

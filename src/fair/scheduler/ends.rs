@@ -256,8 +256,7 @@ pub(crate) fn let_go(scheduler: &Arc<Scheduler>, line: &Line) {
 #[cold]
 fn reclaim(scheduler: &Scheduler, line: &Line) {
     // The next ticket takes the slot out of the ready set, or the thread that opens the next queue
-    // in the slot does (`Tiers::forget`). This thread does not: that step can hide other members of
-    // the group, so this thread would have to look again.
+    // in the slot does (`Tiers::forget`).
     let link = line.link.lock().take();
     tell_end(scheduler, line);
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));

@@ -49,13 +49,3 @@ pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();
 }
-
-/// Makes sure that the ready queues are served, after the caller has taken a slot out of a ready
-/// set and has fenced. Meanwhile a ticket may have missed other members of the slot's group, and
-/// have left.
-pub(crate) fn look_again(scheduler: &Arc<Scheduler>) {
-    // Relaxed, `is_ended`: the thread that notes the end then drops the tasks of every queue.
-    if !scheduler.below.is_ended() && scheduler.queues.tiers.has_some() {
-        ensure_ticket(scheduler);
-    }
-}

@@ -53,11 +53,12 @@ impl Queues {
         true
     }
 
-    /// Removes a queue from the ready set because no lease on it can begin: for example, it is
-    /// paused, or has no free place. Then adds the queue again if it has become ready meanwhile.
+    /// Removes a queue from a ready set whose tickets cannot serve it. For example, the queue is
+    /// paused, has no free place, or has another priority. Then adds the queue to the set of its
+    /// own priority if it is ready.
     pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
-        self.show(line);
+        self.is_shown(line);
     }
 
     /// Takes a queue without tasks out of the ready set. Returns a task that another thread has

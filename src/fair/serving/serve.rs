@@ -77,7 +77,9 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         let (tier, pick) = queues.tiers.pick(&queues.table)?;
         let line = queues.table.get(pick.slot)?;
         let is_begun = line.life.begin_lease(line.limit());
-        if is_begun {
+        // A queue of another priority may have opened in the slot since the pick. Or a thread that
+        // saw the slot's last queue may have added the slot to this tier's set too late.
+        if is_begun && line.tier() == tier.rank {
             if let Some(first) = line.take_first().or_else(|| queues.run_dry(tier, line)) {
                 tier.begins(pick);
                 return Some(Lease { line, tier, pick, first });
