@@ -114,11 +114,12 @@ impl WorkerThread {
     pub fn run(mut self) {
         assert!(Local::current().is_none(), "this thread is a worker of a pool already");
         if let Some(vacancy) = self.0.take() {
-            let id = vacancy.shared.id;
+            let (id, index) = (vacancy.shared.id, worker_index());
             // This thread may be inside a task of another executor, which goes on after `run`. The
             // pool's jobs are no part of that task.
             let live = || current::as_stranger(id, || Local::live(*vacancy));
             current::as_thread_of(Some(id), live);
+            Local::set_index(index); // perhaps this is the stop hook of another pool's thread
         }
     }
 
@@ -199,15 +200,17 @@ impl Drop for WorkerLife {
         Local::set_current(None);
         gate::have_own(None);
         current::leave();
-        loop {
-            while let Some(job) = local.pop_own() {
-                shared.hand_over(job).unwrap_or_else(|job| shared.drop_caught(job));
+        shared.as_own_thread(|| {
+            loop {
+                while let Some(job) = local.pop_own() {
+                    shared.hand_over(job).unwrap_or_else(|job| shared.drop_caught(job));
+                }
+                shared.drop_pinned(seat);
+                if Pool::unseat(shared, seat, false) {
+                    break;
+                }
             }
-            shared.drop_pinned(seat);
-            if Pool::unseat(shared, seat, false) {
-                break;
-            }
-        }
+        });
         Pool::vacate(shared, seat, false);
         shared.rest_for_good();
         shared.idle.quiet.notify_all();
@@ -221,7 +224,7 @@ impl Drop for WorkerThread {
         let mut crew = shared.crew.lock();
         shared.remove_vacancy(&mut crew, &seat);
         drop(crew);
-        shared.drop_pinned(&seat);
+        shared.as_own_thread(|| shared.drop_pinned(&seat));
         let _gone = Finally(|| shared.go()); // the barrier of `rest_for_good` may panic
         shared.rest_for_good();
     }
@@ -248,15 +251,17 @@ impl Pool {
     /// Drops the queued jobs if this is an open hosted pool that has neither a thread nor a guest.
     /// Such a pool gets no further thread.
     pub(crate) fn drop_if_deserted(&self) {
-        let is_deserted = || {
-            let crew = self.crew.lock();
-            crew.alive + crew.guests == 0 && !crew.is_closing
-        };
-        if self.settings.is_hosted && is_deserted() {
-            let idle = &self.idle;
-            idle.activate(); // so that the pool is not idle while the destructors run
-            current::as_stranger(self.id, || self.drop_queued());
-            idle.rest();
+        if !self.settings.is_hosted {
+            return;
+        }
+        let crew = self.crew.lock();
+        if crew.alive + crew.guests == 0 && !crew.is_closing {
+            self.as_own_thread(|| {
+                drop(crew); // from now on a thread that closes the pool waits for this one
+                self.idle.activate(); // so that the pool is not idle while the destructors run
+                self.drop_queued();
+                self.idle.rest();
+            });
         }
     }
 }

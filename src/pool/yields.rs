@@ -13,6 +13,7 @@
 
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
+use crate::sync::Relaxed;
 use crate::sync::thread::Finally;
 use crate::task::{Job, current, depth};
 use core::task::Waker;
@@ -124,9 +125,27 @@ impl Local {
 
     fn run_some(&self, job: Option<Job>) -> Yield {
         job.map_or(Yield::Idle, |job| {
-            current::as_stranger(self.shared.id, || self.run_caught(job));
+            let run = || current::as_stranger(self.shared.id, || self.run_caught(job));
+            if self.is_parked() {
+                self.run_in_park(run)
+            } else {
+                run()
+            }
             Yield::Executed
         })
+    }
+
+    /// Calls `run`, which runs a job in this worker's park. Notifiers still take the worker for a
+    /// sleeper, but it looks for no further job before `run` returns. So the notifications that the
+    /// worker gets go on to another worker.
+    fn run_in_park(&self, run: impl FnOnce()) {
+        let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
+        // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the
+        // notifier's change.
+        let outer = flag.swap(true, Relaxed);
+        searchers.search().prepare().cancel().found(|| self.shared.is_there_work());
+        run();
+        flag.store(outer, Relaxed); // Relaxed: a late reader only wakes a worker needlessly
     }
 
     /// Drops the queued jobs of a cancelled pool. The thread that cancels it may have missed some.

@@ -1,13 +1,18 @@
 //! Tests of hosted pools that meet other features: threads of other executors, guests, and spawns
 //! while the last thread leaves.
 
+use crate::common::bomb::Bomb;
+use crate::common::closures::keep_quiet;
+use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, in_a_minute};
-use filch::executor::{Shutdown, TaskBuilder, ThreadPerJob, WouldDeadlock};
+use filch::executor::{Shutdown, ShutdownError, TaskBuilder, ThreadPerJob, WouldDeadlock};
 use filch::pool::{self, LockedPool, WorkerThread};
 use filch::{FairScheduler, JoinHandle, ThreadPool, task};
 use std::iter;
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 /// Returns a pool of one thread, and the worker of that thread, which does not run yet.
 pub(crate) fn unstarted() -> (ThreadPool, WorkerThread) {
@@ -97,4 +102,133 @@ fn what_a_guest_of_a_pool_without_threads_leaves_is_dropped() {
     let ended = left.join_timeout(MINUTE / 6).unwrap_or_else(|_| panic!("it hangs"));
     assert!(ended.unwrap_err().is_cancelled());
     in_a_minute(move || pool.wait_idle().unwrap());
+}
+
+/// A spawner or a guest finds that the pool has lost its last thread, and drops a job. Meanwhile
+/// another thread shuts the pool down.
+#[test]
+fn the_end_of_a_pool_waits_for_the_thread_that_drops_its_jobs() {
+    for is_guest in [false, true] {
+        let (pool, worker) = unstarted();
+        let ((tell, told), (release, released)) = (channel(), channel::<()>());
+        let last = OnDrop(move || {
+            tell.send(()).unwrap();
+            let _ = released.recv_timeout(MINUTE);
+        });
+        let (mut worker, same) = (Some(worker), pool.clone());
+        let spawns = move || {
+            let jobs = iter::once_with(|| {
+                drop(worker.take());
+                move || drop(last)
+            });
+            same.spawn_batch(jobs).unwrap();
+        };
+        let same = pool.clone();
+        let thread =
+            thread::spawn(move || if is_guest { same.take_part(spawns) } else { spawns() });
+        told.recv_timeout(MINUTE / 6).unwrap();
+        let early = pool.shutdown_timeout(Shutdown::Drain, Duration::from_millis(20));
+        assert_eq!(early, Err(ShutdownError::StillRunning), "by a guest: {is_guest}");
+        drop(release);
+        pool.shutdown(Shutdown::Drain).unwrap();
+        thread.join().unwrap();
+    }
+}
+
+/// A worker's call of a broadcast is dropped with the worker: in one case before the worker has
+/// run, in the other at the end of its thread. The pool counts the worker until after the drop.
+#[test]
+fn a_destructor_in_the_end_of_a_worker_cannot_wait_for_the_pool() {
+    for runs in [false, true] {
+        let ((pool, worker), (tell, told)) = (unstarted(), channel());
+        let (same, other) = (pool.clone(), pool.clone());
+        let waits = OnDrop(move || {
+            tell.send([same.wait_idle(), same.shutdown(Shutdown::Drain)]).unwrap();
+        });
+        let broadcasts = move || other.spawn_broadcast(move |_| _ = &waits).unwrap();
+        thread::spawn(move || {
+            if runs {
+                worker.run_in_waits().unwrap();
+                broadcasts();
+            } else {
+                broadcasts();
+                drop(worker);
+            }
+        });
+        assert_eq!(told.recv_timeout(MINUTE / 6), Ok([Err(WouldDeadlock); 2]), "it runs: {runs}");
+        in_a_minute(move || {
+            pool.wait_idle().unwrap();
+            pool.shutdown(Shutdown::Drain).unwrap();
+        });
+    }
+}
+
+#[test]
+fn destructors_that_panic_without_threads_are_reported() {
+    keep_quiet(&["expected"]);
+    let (pool, worker) = unstarted();
+    let drops = |bomb: Bomb| move || drop(bomb);
+    pool.spawn_detached(drops(Bomb)).unwrap();
+    let call = Mutex::new(Some(Bomb));
+    pool.spawn_broadcast(move |_| drop(call.lock().unwrap().take())).unwrap();
+    pool.take_part(|| {
+        drop(worker);
+        pool.spawn_detached(drops(Bomb)).unwrap();
+    });
+    assert_eq!(pool.metrics().panic_count, 3);
+    in_a_minute(move || {
+        pool.wait_idle().unwrap();
+        pool.shutdown(Shutdown::Drain).unwrap();
+    });
+}
+
+/// The thread that drops the jobs runs a task of a queue. The destructors are no part of that task,
+/// and run on no worker, although the thread was a guest.
+#[test]
+fn a_destructor_without_threads_is_no_part_of_the_task_around_it() {
+    for is_guest in [false, true] {
+        let ((pool, worker), (tell, told)) = (unstarted(), channel());
+        let (begins, begun) = channel();
+        let asks = OnDrop(move || {
+            tell.send((task::is_cancelled(), pool::worker_index(), pool::yield_now())).unwrap();
+        });
+        let queue = FairScheduler::over(ThreadPerJob).queue("q").build().unwrap();
+        let in_queue = queue.spawn(move || {
+            begins.send(()).unwrap();
+            while !task::is_cancelled() {
+                thread::yield_now();
+            }
+            let leaves = || {
+                pool.spawn_detached(move || drop(asks)).unwrap();
+                drop(worker);
+            };
+            if is_guest {
+                pool.take_part(leaves)
+            } else {
+                leaves()
+            }
+            task::is_cancelled()
+        });
+        begun.recv_timeout(MINUTE).unwrap();
+        in_queue.cancel();
+        assert!(soon(in_queue));
+        assert_eq!(told.try_recv(), Ok((false, None, None)), "by a guest: {is_guest}");
+    }
+}
+
+/// A thread runs the worker of another pool in its stop hook, where it still has its own index.
+#[test]
+fn a_stop_hook_that_becomes_a_worker_keeps_its_index() {
+    let ((other, worker), (tell, told)) = (unstarted(), channel());
+    other.shutdown_background(Shutdown::Drain);
+    let mine = Mutex::new(Some(worker));
+    let hook = move |_| {
+        let before = pool::worker_index();
+        mine.lock().unwrap().take().unwrap().run();
+        tell.send([before, pool::worker_index()]).unwrap();
+    };
+    let pool = ThreadPool::builder().num_threads(1).on_thread_stop(hook).build().unwrap();
+    done(pool.spawn(|| ()));
+    pool.shutdown(Shutdown::Drain).unwrap();
+    assert_eq!(told.try_recv(), Ok([Some(0); 2]));
 }

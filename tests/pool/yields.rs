@@ -12,7 +12,7 @@ use filch::idle::{Park, ThreadPark};
 use filch::{JoinHandle, ThreadPool, pool};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -306,4 +306,128 @@ fn destructors_that_yield_do_not_overflow_the_stack() {
         });
         ended(task).unwrap();
     }
+}
+
+/// A park that can be held up before and after it sleeps.
+struct Gated(ThreadPark, Arc<Gates>);
+
+#[derive(Default)]
+struct Gates {
+    sleeps: AtomicUsize,
+    /// The next worker that is about to sleep waits here, and then yields.
+    before: Mutex<Option<mpsc::Receiver<()>>>,
+    /// The next worker that has slept waits here.
+    after: Mutex<Option<mpsc::Receiver<()>>>,
+}
+
+impl Gates {
+    /// Calls `acts`, which makes one worker sleep, and waits until it sleeps.
+    fn until_sleep(&self, acts: impl FnOnce()) {
+        let before = self.sleeps.load(SeqCst);
+        acts();
+        wait_for(|| self.sleeps.load(SeqCst) == before + 1);
+    }
+}
+
+impl Park for Gated {
+    fn park(&mut self, timeout: Option<Duration>) {
+        let before = self.1.before.lock().unwrap().take();
+        self.1.sleeps.fetch_add(1, SeqCst);
+        if let Some(gate) = before {
+            let _ = gate.recv_timeout(MINUTE);
+            pool::yield_now();
+        }
+        self.0.park(timeout);
+        let after = self.1.after.lock().unwrap().take();
+        let _ = after.map(|gate| gate.recv_timeout(MINUTE));
+    }
+    fn unparker(&self) -> Waker {
+        self.0.unparker()
+    }
+}
+
+/// Returns a pool of three workers, which have fallen asleep one after the other. The first sender
+/// lets the second worker yield. The other lets the third worker go on, which is held up as soon as
+/// it is notified.
+fn gated_pool() -> (ThreadPool, Arc<Gates>, [mpsc::Sender<()>; 2]) {
+    let gates = Arc::new(Gates::default());
+    let own = Arc::clone(&gates);
+    let builder = ThreadPool::builder().num_threads(3);
+    let pool = builder.parker(move |_| Gated(ThreadPark::new(), Arc::clone(&own))).build().unwrap();
+    let [first, second, third] = [(); 3].map(|()| occupied(&pool));
+    gates.until_sleep(|| drop(first));
+    let ((open, before), (let_go, after)) = (mpsc::channel(), mpsc::channel());
+    *gates.before.lock().unwrap() = Some(before);
+    gates.until_sleep(|| drop(second));
+    gates.until_sleep(|| drop(third));
+    *gates.after.lock().unwrap() = Some(after);
+    (pool, gates, [open, let_go])
+}
+
+/// Spawns a job that waits until the returned sender is dropped.
+fn spawn_waiting(pool: &ThreadPool, tell: &mpsc::Sender<()>) -> mpsc::Sender<()> {
+    let (tell, (ends, end)) = (tell.clone(), mpsc::channel());
+    let job = move || {
+        tell.send(()).unwrap();
+        let _ = end.recv_timeout(MINUTE / 6);
+    };
+    pool.spawn_detached(job).unwrap();
+    ends
+}
+
+/// The second worker runs a job in its park. Then the third worker runs one, too. Both jobs wait
+/// for a last job, which only the first worker can run.
+#[test]
+fn a_job_in_a_park_keeps_no_notification_from_the_others() {
+    let (pool, gates, [open, let_go]) = gated_pool();
+    let (tell, told) = mpsc::channel();
+    let first = spawn_waiting(&pool, &tell); // notifies the third worker
+    open.send(()).unwrap();
+    told.recv_timeout(MINUTE).unwrap();
+    gates.until_sleep(|| let_go.send(()).unwrap());
+    let second = spawn_waiting(&pool, &tell);
+    told.recv_timeout(MINUTE).unwrap();
+    let last = pool.spawn(move || drop((first, second)));
+    assert!(last.join_timeout(MINUTE / 12).is_ok(), "it hangs");
+}
+
+/// The second worker is notified of the last job, and then runs another job in its park. That job
+/// waits for the last one. Meanwhile the third worker is held up.
+#[test]
+fn a_job_in_a_park_keeps_no_earlier_notification_from_the_others() {
+    let (pool, _gates, [open, let_go]) = gated_pool();
+    let (tell, told) = mpsc::channel();
+    let first = spawn_waiting(&pool, &tell); // notifies the third worker
+    let last = pool.spawn(move || drop(first));
+    open.send(()).unwrap();
+    told.recv_timeout(MINUTE).unwrap();
+    assert!(last.join_timeout(MINUTE / 12).is_ok(), "it hangs");
+    let_go.send(()).unwrap();
+}
+
+/// A destructor waits for the drop of a job that is queued behind its own job.
+#[test]
+fn a_destructor_that_waits_by_yields_drops_the_job_for_which_it_waits() {
+    in_a_minute(|| {
+        let by_yields = |is_set: &AtomicBool| {
+            while !is_set.load(SeqCst) {
+                pool::yield_now();
+            }
+        };
+        let by_until = |is_set: &AtomicBool| pool::run_until(|| is_set.load(SeqCst), |_| ());
+        let ways: [fn(&AtomicBool); 2] = [by_yields, by_until];
+        for way in ways {
+            let pool = pool_of(1);
+            let same = pool.clone();
+            done(pool.spawn(move || {
+                let is_set = Arc::new(AtomicBool::new(false));
+                let sets = Arc::clone(&is_set);
+                let waits = OnDrop(move || way(&is_set));
+                let sets = OnDrop(move || sets.store(true, SeqCst));
+                same.spawn_detached(move || drop(waits)).unwrap();
+                same.spawn_detached(move || drop(sets)).unwrap();
+                same.shutdown_background(Shutdown::Cancel);
+            }));
+        }
+    });
 }

@@ -251,7 +251,7 @@ impl Pool {
     /// Runs `f`, and counts this thread as one of the pool's meanwhile. So the pool does not end
     /// before `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's
     /// end, the destructor gets an error.
-    fn as_own_thread(&self, f: impl FnOnce()) {
+    pub(crate) fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(PRESENT, Relaxed);
         let _gone = Finally(|| self.go()); // the barrier of `discard` may panic
         current::as_stranger(self.id, || current::as_dropper(self.id, f));

@@ -124,6 +124,7 @@ impl Pool {
             bell: bell.unparker(),
             counters: Default::default(),
             runs_in_waits: Default::default(),
+            runs_in_park: Default::default(),
             relies_on_others: Default::default(),
         });
         this.registry.add(&seat);

@@ -131,8 +131,13 @@ impl Local {
 
     /// Makes this thread the worker `local`. With `None`, the thread is no worker any more.
     pub(crate) fn set_current(local: Option<&Local>) {
-        INDEX.with(|it| it.set(local.map(|it| it.seat.index)));
+        Local::set_index(local.map(|it| it.seat.index));
         CURRENT.with(|it| it.set(local.map_or(ptr::null(), ptr::from_ref)));
+    }
+
+    /// Sets the result of `worker_index` on this thread.
+    pub(crate) fn set_index(index: Option<usize>) {
+        INDEX.with(|it| it.set(index));
     }
 
     /// Ends this thread's life as a worker. The thread keeps its index.

@@ -33,7 +33,7 @@ impl Local {
     pub(crate) fn live(vacancy: Vacancy) {
         let local = Local::new(vacancy);
         let settings = &local.shared.settings;
-        match thread::catch(|| own_park::make(&local.shared, local.seat.index)) {
+        match thread::catch(|| own_park::make(&local.shared, &local.seat)) {
             Ok(park) => drop(local.park.replace(park)),
             Err(payload) => local.shared.report(payload),
         }

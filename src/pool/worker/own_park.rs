@@ -2,8 +2,9 @@
 
 use crate::idle::{Park, ThreadPark};
 use crate::pool::data::pool::Pool;
+use crate::pool::data::registry::Seat;
 use crate::sync::thread::{Finally, per_thread};
-use crate::sync::{Arc, Unwatched, thread};
+use crate::sync::{Arc, Relaxed, Unwatched, thread};
 use alloc::boxed::Box;
 use alloc::task::Wake;
 use core::cell::Cell;
@@ -11,12 +12,11 @@ use core::ptr;
 use core::task::Waker;
 use core::time::Duration;
 
-/// Makes the park of the worker with this index.
-pub(super) fn make(pool: &Arc<Pool>, index: usize) -> Box<dyn Park> {
-    match &pool.settings.make_park {
-        Some(make) => Box::new(OwnPark { park: make(index), pool: Arc::clone(pool) }),
-        None => Box::new(ThreadPark::new()),
-    }
+/// Makes the park of the worker with this seat.
+pub(super) fn make(pool: &Arc<Pool>, seat: &Arc<Seat>) -> Box<dyn Park> {
+    let Some(make) = &pool.settings.make_park else { return Box::new(ThreadPark::new()) };
+    let park = make(seat.index);
+    Box::new(OwnPark { park, pool: Arc::clone(pool), seat: Arc::clone(seat) })
 }
 
 /// A park of the user's, with wakers that do not panic.
@@ -27,6 +27,7 @@ pub(super) fn make(pool: &Arc<Pool>, index: usize) -> Box<dyn Park> {
 struct OwnPark {
     park: Box<dyn Park>,
     pool: Arc<Pool>,
+    seat: Arc<Seat>,
 }
 
 impl Park for OwnPark {
@@ -37,21 +38,23 @@ impl Park for OwnPark {
     }
 
     fn unparker(&self) -> Waker {
-        Unwatched::new(OwnBell { waker: self.park.unparker(), pool: Arc::clone(&self.pool) }).into()
+        let (pool, seat) = (Arc::clone(&self.pool), Arc::clone(&self.seat));
+        Unwatched::new(OwnBell { waker: self.park.unparker(), pool, seat }).into()
     }
 }
 
 /// A waker of the user's. If the waker panics, the pool notifies another worker, and reports the
-/// panic.
+/// panic. The pool also notifies another worker if the one that is woken runs a job in its park.
 #[derive(Clone)]
 struct OwnBell {
     waker: Waker,
     pool: Arc<Pool>,
+    seat: Arc<Seat>,
 }
 
 impl Wake for OwnBell {
     fn wake(self: Unwatched<Self>) {
-        let OwnBell { waker, pool } = Unwatched::unwrap_or_clone(self);
+        let OwnBell { waker, pool, seat } = Unwatched::unwrap_or_clone(self);
         if let Err(payload) = thread::catch(|| waker.wake()) {
             pass_on(&pool);
             // The panic handler can queue a job and wait for it. So a `pass_on` in the handler must
@@ -59,13 +62,16 @@ impl Wake for OwnBell {
             let outer = passing(NONE);
             pool.report(payload);
             passing(outer);
+        } else if seat.runs_in_park.load(Relaxed) {
+            // Relaxed: the notifier has fenced, and `run_in_park` fences after it sets the flag.
+            pass_on(&pool)
         }
     }
 }
 
 per_thread! {
-    /// The pool whose workers this thread notifies in `pass_on`, and whether another waker has
-    /// panicked meanwhile.
+    /// The pool whose workers this thread notifies in `pass_on`, and whether a further call of
+    /// `pass_on` has come meanwhile.
     static PASSING: Cell<Passing> = Cell::new(NONE);
 }
 
@@ -79,10 +85,10 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Notifies another worker in place of the worker whose waker has panicked. That worker is off the
-/// list of sleepers, and perhaps sleeps on.
+/// Notifies another worker in place of one whose waker has panicked, or that runs a job in its
+/// park. That worker is off the list of sleepers, and perhaps sleeps on.
 ///
-/// If the other worker's waker panics too, the loop notifies a further one. A recursion might not
+/// If the same holds for the other worker, the loop notifies a further one. A recursion might not
 /// end, because a worker that has woken can soon be on the list again. The loop makes at most as
 /// many rounds as there are workers: then each is awake, has been, or is off the list.
 #[cold]
