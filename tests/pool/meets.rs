@@ -7,7 +7,7 @@ use filch::executor::Shutdown;
 use filch::idle::{Park, ThreadPark};
 use filch::pool::{self, Yield};
 use filch::{Executor, Job, ThreadPool};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::iter;
 use std::pin::pin;
@@ -196,9 +196,13 @@ fn a_hook_that_takes_long_keeps_no_job_from_the_other_threads() {
         done(pool.spawn(|| ()));
         wait_for(|| pool.metrics().workers.iter().filter(|it| it.park_count > 0).count() == 2);
         is_armed.store(true, SeqCst);
-        let first = pool.spawn(|| ());
-        begun.recv_timeout(MINUTE).unwrap();
-        let in_time = MINUTE / 6;
+        let first = Cell::new(None);
+        wait_for(|| {
+            // Perhaps a worker that is awake takes the job. So no worker wakes for that job.
+            first.set(Some(pool.spawn(|| ())));
+            begun.recv_timeout(Duration::from_millis(10)).is_ok()
+        });
+        let (first, in_time) = (first.take().unwrap(), MINUTE / 6);
         assert!(pool.spawn(|| ()).join_timeout(in_time).is_ok(), "in the park: {is_park}");
         assert!(first.join_timeout(in_time).is_ok(), "in the park: {is_park}");
         drop(open);
