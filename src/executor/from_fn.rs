@@ -74,7 +74,7 @@ type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
 type YieldNow = dyn Fn() + Send + Sync;
 
 impl<F> FromFn<F> {
-    /// Sets the function that [`execute_last`](Executor::execute_last) calls, which is to submit a
+    /// Sets the function that [`execute_last`](Executor::execute_last) calls. The function submits a
     /// job behind the waiting jobs. By default `execute_last` submits a job like any other.
     ///
     /// Use it for executors whose threads take their own newest job first, but that have another

@@ -54,10 +54,10 @@
 //! If S₁ and S₂ are counted from a later moment, the bound is twice as large. The reason is that
 //! service under way at that moment is charged afterwards.
 //!
-//! *Virtual time* is thread time divided by weight. ε is two of its units, or 2⁻¹⁹ ns. For weights
-//! below a million ε is negligible. For the greatest weight, 2³², ε is 8 µs of thread time. The
-//! bound holds while W·(L + Q)/w is below 36 minutes for each queue. A lease longer than 73 minutes
-//! times w is [charged as one of that length](crate::guide::limits).
+//! *Virtual time* is thread time divided by weight, in units of 2⁻²⁰ ns. ε is two units. For
+//! weights below a million ε is negligible. For the greatest weight, 2³², ε is 8 µs of thread time.
+//! The bound holds while W·(L + Q)/w is below 36 minutes for each queue. A *lease* is a thread's
+//! right to run tasks of one queue. A lease longer than 73 minutes times w is [charged as one of that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
@@ -72,8 +72,8 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A queue that is new, or becomes ready again, has no credit for the time before.
-//! - A queue that has become ready waits for its first pick. Before it come two kinds of leases
-//!   (see below): those under way, and those of queues with less virtual time.
+//! - A queue that has become ready waits for its first lease. The leases under way come first, and
+//!   the leases of queues with less virtual time.
 //! - While a higher priority is ready, the lower priorities share every 64th pick.
 //!
 //! # When the executor ends
@@ -88,9 +88,9 @@
 //! | the executor [cancels](crate::Executor::is_cancelled), or no ticket is under way | are dropped |
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
-//! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. It
-//! ends once the queue is resumed or cancelled. Cancelling the executor also helps if the executor
-//! then reports its end at once, as the pools do.
+//! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. So
+//! resume or cancel the queue. Or cancel the executor: if it reports its end at once, as the pools
+//! do, the queue's tasks are dropped, and the job's wait ends.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
@@ -101,15 +101,15 @@
 //!
 //! # How it works
 //!
-//! - The *ready set* contains every ready queue, and perhaps others.
+//! - The *ready set* of a priority contains every ready queue of that priority, and perhaps others.
 //! - A *ticket* is a job that the scheduler submits to the executor. The ticket serves queues for a
 //!   quantum, then submits itself again. A ticket *searches* until it has found a task.
-//! - A *lease* is a thread's right to run tasks of one queue. A *place* is room for one more lease
-//!   within the queue's limit.
+//! - A *place* is room for one more lease within the queue's limit.
 //! - A *lane* is a deque of a queue's futures that have woken themselves. A lease can borrow one.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
-//! - A *slot* is the number of a queue, which a later queue may have again. A *line* is the shared
-//!   state of the queue in a slot. Its *life word* counts the queue's tasks and leases.
+//! - A *slot* is the number of a queue. When the queue is over (I3), a later queue may get the same
+//!   number. A *line* is the shared state of the queue in a slot. Its *life word* counts the
+//!   queue's tasks and leases.
 //!
 //! ```text
 //!   spawn ──▶ queue's injector ──▶ ready set ──▶ policy ──▶ lease ──▶ task, task, task … quantum
@@ -153,8 +153,9 @@
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same
 //!   thread's stack. A frame stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
-//!   the owner waits until then. The fork's latch and outer latches (`line/fork.rs`) stay as long.
-//!   Each of them is on the stack of a thread that runs the fork or waits for it.
+//!   the owner waits until then. The same holds for the fork's *latch*, at which its owner waits,
+//!   and for the latches of the forks around it (`line/fork.rs`). Each of them is on the stack of a
+//!   thread that runs the fork or waits for it.
 //!
 //! # Orderings
 //!
@@ -229,10 +230,10 @@ const READY: Pair = Pair::named("fair::READY");
 /// Each of two threads writes, fences, then looks. At least one sees the other's write, and acts.
 /// `proofs/orderings.md` has further rows.
 ///
-/// | one thread writes | then looks | the other writes | then looks | the one that sees the other |
+/// | one thread writes | then looks | the other writes | then looks | a thread that sees the other's write |
 /// |---|---|---|---|---|
-/// | a submitter pushes a task | is the queue in its set? | a ticket takes the queue out | has the queue a task? | puts the queue in |
-/// | a submitter puts the queue in | does a ticket search? | a ticket stops searching, or leaves | is a queue in a set? | makes a ticket serve it |
+/// | a submitter pushes a task | is the queue in the ready set? | a ticket takes the queue out of that set | has the queue a task? | puts the queue into the set |
+/// | a submitter puts the queue into the set | does a ticket search? | a ticket stops searching, or leaves | is a queue in a ready set? | makes a ticket serve it |
 /// | a joiner registers its waker | is a place free? | a server frees a place | is a waker there? | lets the joiner try |
 /// | a joiner registers its waker | is the queue cancelled? | a canceller marks the queue | is a waker there? | lets the joiner drop its task |
 const LOOK: FencePair = FencePair::named("fair::LOOK");

@@ -34,10 +34,10 @@ where
 
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// The condition of an `until`. The list of sleepers has the condition's waker, not the future's.
-/// So the notifying thread calls `holds`, and does not leave that to the future's next poll. The
-/// reason is that the condition can be that no future is being polled, which no poll would find
-/// true.
+/// The condition for which a future of [`until`] waits. The list of sleepers has the condition's
+/// waker, not the future's. So the notifying thread calls `holds`, and does not leave that to the
+/// future's next poll. A poll might never find the condition true. For example, "no future is being
+/// polled" is false during every poll.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

@@ -186,7 +186,7 @@ impl<'a> Prepared<'a> {
     /// Sleeps in the caller's park, such as an I/O driver.
     ///
     /// Calls [`Park::park`] once, unless this thread was notified before. Returns `true` if this
-    /// thread was notified, and rarely without a notification. On `false`, the park has returned
+    /// thread was notified, or rarely for no reason. On `false`, the park has returned
     /// for its own reason, such as the timeout.
     ///
     /// # Examples
@@ -305,9 +305,9 @@ impl Sleeping<'_> {
         went
     }
 
-    /// Takes this sleeper off the list if it is the newest. Otherwise its waiter stays in the list
-    /// as `GONE`, until a notifier takes the waiter off. Returns `false` if a notifier has already
-    /// told this sleeper.
+    /// Takes this sleeper's waiter off the list if it is the newest. Otherwise marks the waiter as
+    /// `GONE`, and leaves it in the list until a notifier takes it off. Returns `false` if a
+    /// notifier has already told this sleeper.
     fn leave(&self) -> bool {
         if !self.is_asleep() {
             return false;

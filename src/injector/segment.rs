@@ -82,20 +82,21 @@ pub(super) struct Segment<T> {
     slots: PhantomData<SegmentSlot<T>>,
 }
 
-/// A pointer to a segment. The pointer's lowest bit says whether the segment is lasting (I8).
+/// A pointer to a segment. The pointer's lowest bit says whether the segment is *lasting*: it lives
+/// as long as the injector (I8).
 ///
 /// A thread may look into the slots of a lasting segment without owning a slot, and without a
 /// visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {
-    /// Sets the pointer's lowest bit if its segment is lasting.
+    /// Returns a pointer to this segment, with the tag that says whether the segment is lasting.
     ///
     /// # Safety
     ///
-    /// 1. The segment stays during the call (I5).
+    /// 1. The segment is not freed during the call (I5).
     pub(super) unsafe fn of(segment: *mut Segment<T>) -> Self {
-        // SAFETY: by 1 the segment stays during the call.
+        // SAFETY: by 1 the segment is not freed during the call.
         let tag = usize::from(unsafe { &*segment }.is_lasting);
         Tagged(segment.wrapping_byte_add(tag))
     }

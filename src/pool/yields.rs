@@ -71,8 +71,8 @@ pub fn yield_local() -> Option<Yield> {
 }
 
 /// Waits until `is_over` returns `true`. If the caller is a worker, it runs any queued job
-/// meanwhile. Use this for a wait that ends only after queued jobs have run, on a thread that no
-/// other thread can replace.
+/// meanwhile. Use this instead of [`blocking`](super::blocking) for a wait that ends only after
+/// queued jobs have run, if perhaps no other thread can run them.
 ///
 /// `tell` gets a waker, which some thread has to wake once `is_over` returns `true`. `is_over` can
 /// itself wait, for a task of another pool for example.

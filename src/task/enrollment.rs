@@ -93,8 +93,9 @@ impl Enrollment {
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
         // Relaxed: only a thread that has claimed the future loads the index. Before this store,
-        // only a thread that closes the roll (`Living`) can claim the future. That thread needs no
-        // index.
+        // only a thread that closes the roll (`Living`) can claim the future, and it needs no
+        // index. Any other thread claims the future after this thread has submitted it, or has
+        // given its own claim back. Both are releases.
         self.index.store(index, Relaxed);
         Ok(())
     }

@@ -66,8 +66,8 @@ impl QueueCounters {
     }
 
     /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the true number. The result is exact
-    /// unless, during the call, some ended task has left the pending tasks and is in no sum yet.
+    /// ended. The result never falls, and never exceeds the true number. It can be too low if a
+    /// task ends during the call.
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is called last. So a task that ends between the reads of the sums and this call
         // is missed. In the other order it would be counted twice.
@@ -87,9 +87,9 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// Adds ended tasks to a counter. The caller has taken these tasks off the count of pending tasks.
-/// The caller has a lease of the queue. Until the lease ends, the slot gets no new queue, which
-/// would use the same counter.
+/// Adds ended tasks to a counter. The caller has taken these tasks off the count of pending tasks,
+/// and has a lease of the queue. The lease keeps the queue's slot from being reused. A later queue
+/// in the slot has the same counters, and would get these tasks.
 #[inline]
 pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {

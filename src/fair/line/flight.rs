@@ -108,8 +108,8 @@ impl Flight {
     }
 
     /// Ends all waits for permits. Returns the waiting futures whose first job is here already; the
-    /// caller cancels them. The spawner of each other waiting future cancels it after the call of
-    /// `keep`.
+    /// caller cancels them. The spawners of the others have not called `keep` yet. Each of them
+    /// cancels its future after that call.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);

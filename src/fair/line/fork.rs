@@ -3,9 +3,9 @@
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
 //! it if no other thread has begun it. So a fork ends even if no other thread serves the queue, or
-//! the queue is full or closed. A thread that runs a fork already counts towards the queue's limit:
-//! it has a *lease* or waits in a task of the queue. A lease is the right to run tasks of the
-//! queue.
+//! the queue is full or closed. A fork needs no place of its own within the queue's limit. The thread
+//! that runs the fork has a *lease*, the right to run tasks of the queue, or waits in such a task.
+//! So the limit counts that thread anyway.
 //!
 //! An owner waits at a *latch*, which counts one half or all jobs of a scope. If a latch is made
 //! within a fork, it points to that fork's latch, the *outer* latch. A fork *descends from* its own
@@ -16,7 +16,8 @@
 //!  owner, in its task                       thread that serves the queue, or waits within it
 //!  ──────────────────                       ────────────────────────────────────────────────
 //!  1  push the fork                         a  take the oldest fork, or a descendant of its latch
-//!  2  fence (LOOK); show the queue          b  run it
+//!  2  fence (LOOK); put the queue into      b  run it
+//!     the ready set
 //!  3  run something else                    c  count it off; after the last, wake the owner
 //!  4  take the fork back, or wait at its
 //!     latch: run its descendants

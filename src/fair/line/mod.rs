@@ -84,8 +84,8 @@ pub(crate) struct Line {
     /// looks at `life` only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
-    /// drop jobs. Relaxed everywhere: the reason is under a lock, and a server may still begin a
-    /// job that it has taken.
+    /// drop jobs. Relaxed everywhere: the flag publishes no data, and a server that misses it may
+    /// begin a job that it has taken.
     pub(crate) is_cancelled: AtomicBool,
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the life word's count. Relaxed

@@ -3,8 +3,8 @@
 //! other servers steal.
 //!
 //! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
-//! over. A lane makes a yield cheap. The yield changes no reference count. It does not touch the
-//! queue's injector, for whose words the servers would compete.
+//! over. A lane makes such a *yield* cheap. The yield changes no reference count. It does not touch
+//! the queue's injector, for whose words the servers would compete.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};

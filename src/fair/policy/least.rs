@@ -28,9 +28,10 @@ pub struct Times {
 ///          queue 65,536                             has a time in place of a floor
 /// ```
 ///
-/// - A floor can be too low. A pick raises the floors on the path to its queue, from the bottom up
-///   to the highest node that has siblings with members. The search compares no floor above that
-///   node. Other floors that are too low stay so until a search reaches and raises them.
+/// - A floor can be too low. A pick raises the floors on the path to its queue, from the bottom up.
+///   It stops at the highest node that has a sibling with members. Above that node, a search finds
+///   one node at each level, so it compares no floors there. Any other floor that is too low stays
+///   so until a search comes to it.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then lowers
 ///   the floors above that time. A thread that raises floors then looks at the times again, and
 ///   lowers the floors if it must. At least one of the two threads sees the other (`LEAST`).

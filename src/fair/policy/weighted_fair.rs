@@ -36,12 +36,6 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// A quarter of a turn (a turn is 2⁶⁴ units), or 73 minutes at weight 1. `within_bounds` and
 /// `limited` leave no queue further ahead of `now`, except for short charges (`SHORT`).
 const MOST: u64 = 1 << 62;
-/// An *age* is 2^`AGE` units of virtual time. When an age begins, `bring_up` leaves no queue more
-/// than two ages behind `now`. Before the next age, `now` moves by less than one age. The step into
-/// the next age moves `now` by at most `MOST`, which is four ages. Short charges (`SHORT`) add less
-/// than a quarter of an age. The sum, 2 + 1 + 4 + ¼, is below eight ages, which are half a turn. So
-/// no queue that is behind reads as ahead.
-const AGE: u32 = 60;
 /// The charge in advance is less than 2^`LONGEST` nanoseconds, or three days, because it has to fit
 /// into a pick's note. The note's lower half has 48 bits for the charge and 16 for the queue's
 /// number.
@@ -49,6 +43,15 @@ const LONGEST: u32 = 48;
 /// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited, so such a pick
 /// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of an age.
 const SHORT: u32 = 22;
+/// An *age* is 2^`AGE` units of virtual time. A queue is at most 7¼ ages behind `now`:
+///
+/// - When an age begins, `bring_up` leaves no queue more than two ages behind.
+/// - Within the age, `now` moves by less than one age.
+/// - The step into the next age moves `now` to the time of a picked queue. That time is ahead by at
+///   most `MOST`, which is four ages, plus a quarter of an age for short charges (`SHORT`).
+///
+/// The sum is below eight ages, which are half a turn. So no queue that is behind reads as ahead.
+const AGE: u32 = 60;
 
 /// Shares the time of the executor among the ready queues by weight. This is the default policy. It
 /// is start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged

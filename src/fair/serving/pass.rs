@@ -16,9 +16,9 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited, is_telling};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The most *tombstones* (queued jobs of ended tasks) that take up no room in a queue with a
-/// capacity. While there are this many, each further one takes up its task's room until a thread
-/// takes the job. So the number of queued jobs is bounded.
+/// The most *litter* of a queue: queued jobs whose tasks have ended, and which take up no room in
+/// the queue's capacity. While there is this much litter, each further such job keeps its task's
+/// room until a thread takes the job. So the number of queued jobs is bounded.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

@@ -126,11 +126,13 @@ impl Link {
         unsafe { self.within.get().assume_init() }
     }
 
-    /// Ends the half, which has run or was dropped.
+    /// Marks the half as ended, and wakes its owner if the owner sleeps until then. `mark` says
+    /// whether the half has run.
     ///
     /// # Safety
     ///
-    /// 1. The caller has the half's job, and forgets the half.
+    /// 1. The caller has the half's job, and does not use the half after this call. The owner may
+    ///    then free it (I8).
     pub(crate) unsafe fn end(&self, mark: usize) {
         // The bell is read before the swap, because the frame might be gone afterwards (I8).
         // SAFETY: 1 — the half has a job, so it was offered or taken, and that has set the bell.
@@ -352,7 +354,7 @@ impl Link {
     ///
     /// # Safety
     ///
-    /// 1. The caller has the half's job, and forgets the half.
+    /// 1. The caller has the half's job, and does not use the half after this call.
     pub unsafe fn run(&self, f: impl FnOnce()) {
         self.set_mark(RUNNING);
         f();

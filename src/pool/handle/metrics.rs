@@ -34,9 +34,9 @@ pub struct PoolMetrics {
     pub global_queue_depth: usize,
     /// How many panics no handle reports, such as those of detached jobs, hooks and destructors.
     pub panic_count: usize,
-    /// An entry for each live thread and each guest. A thread that leaves may be listed for a
-    /// moment after `num_workers` no longer counts it. One more entry, of index `None`, has the
-    /// sums of all threads that have gone, if they did anything.
+    /// An entry for each live thread and each [guest](crate::pool::ThreadPool::take_part). A thread
+    /// that leaves may be listed for a moment after `num_workers` no longer counts it. If threads
+    /// that have gone did any work, the last entry has their sums, and its index is `None`.
     pub workers: Vec<WorkerMetrics>,
 }
 

@@ -252,8 +252,8 @@ impl ThreadPool {
         Pool::resize(self.shared(), threads)
     }
 
-    /// Waits until all accepted jobs have run, and the jobs that they have spawned. Waits for the
-    /// calls of broadcasts, too.
+    /// Waits until all accepted jobs have run, with the jobs that they have spawned and the calls of
+    /// broadcasts.
     ///
     /// If other threads go on submitting, returns after a moment at which no job was left. The
     /// jobs' writes happen before this returns.

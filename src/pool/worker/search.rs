@@ -17,10 +17,10 @@ use core::time::Duration;
 /// not starve the injector's jobs. The number is that of Go's scheduler.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// Of the turns that would begin at the injector, one in this many begins with the oldest job of a
-/// random worker's deque. The random worker can be this one. So jobs that keep spawning starve
-/// neither older jobs in the same deque nor those of a busy worker. These turns are rare, because
-/// each leaves one more branch open in a tree of jobs that is run depth first.
+/// Of the turns that would begin at the injector, one in this many takes the oldest job of a random
+/// worker's deque. That worker can be this one. So jobs that keep spawning do not starve the
+/// older jobs below them. These turns are rare because they cost memory. In a tree of jobs that
+/// runs depth first, each of them opens a second branch.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// Of the turns in which the deque is empty, one in this many begins at the injector, and takes a

@@ -126,8 +126,8 @@ impl Local {
     }
 
     /// Moves a job that this worker has popped or stolen to the shelf or the injector
-    /// (`Pool::lay_aside`). The job was hidden meanwhile, so a worker of a closing pool might have
-    /// left without it.
+    /// (`Pool::lay_aside`). Until then no queue had the job, so the other workers of a closing pool
+    /// might have left. If no thread is left to run the job, starts one.
     pub(crate) fn lay_aside(&self, job: Job) {
         self.shared.lay_aside(job);
         self.start_if_closing();
