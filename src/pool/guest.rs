@@ -11,8 +11,7 @@
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
-//! jobs. `alive` counts the worker. `present` does not, so the pool's end does not wait for this
-//! worker. The last present thread to go drops the jobs that only a worker for life could run.
+//! jobs. `alive` counts the worker. `present` counts it again only while it leaves. The last present thread to go drops the jobs that only a worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
@@ -88,8 +87,11 @@ impl Guest {
         Local::set_current(Some(&local));
         let gone = Finally(|| {
             Local::set_current(None); // I5: `local` ends with `run`, even if `leave` panics
-            local.shared.drop_if_deserted();
-            local.depart();
+            // A future that awaits `drained` may go on here, and wait for the pool's end.
+            current::as_thread_of(Some(local.shared.id), || {
+                local.shared.drop_if_deserted();
+                local.depart();
+            });
         });
         let result = current::as_guest(Some(local.shared.id), &local, || {
             gate::with_own(&local, || {

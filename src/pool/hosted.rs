@@ -224,9 +224,12 @@ impl Drop for WorkerThread {
         let mut crew = shared.crew.lock();
         shared.remove_vacancy(&mut crew, &seat);
         drop(crew);
-        shared.as_own_thread(|| shared.drop_pinned(&seat));
-        let _gone = Finally(|| shared.go()); // the barrier of `rest_for_good` may panic
-        shared.rest_for_good();
+        // A future that awaits `drained` may go on here, and wait for the pool's end.
+        current::as_thread_of(Some(shared.id), || {
+            let _gone = Finally(|| shared.go()); // the barrier of `rest_for_good` may panic
+            shared.as_own_thread(|| shared.drop_pinned(&seat));
+            shared.rest_for_good();
+        });
     }
 }
 
@@ -260,8 +263,8 @@ impl Pool {
                 drop(crew); // from now on a thread that closes the pool waits for this one
                 self.idle.activate(); // so that the pool is not idle while the destructors run
                 self.drop_queued();
-                self.idle.rest();
             });
+            self.idle.rest();
         }
     }
 }

@@ -5,7 +5,9 @@ use crate::common::bomb::Bomb;
 use crate::common::closures::keep_quiet;
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, in_a_minute};
-use filch::executor::{Shutdown, ShutdownError, TaskBuilder, ThreadPerJob, WouldDeadlock};
+use filch::executor::{
+    Inline, Shutdown, ShutdownError, TaskBuilder, ThreadPerJob, WouldDeadlock, spawn_future,
+};
 use filch::pool::{self, LockedPool, WorkerThread};
 use filch::{FairScheduler, JoinHandle, ThreadPool, task};
 use std::iter;
@@ -231,4 +233,28 @@ fn a_stop_hook_that_becomes_a_worker_keeps_its_index() {
     done(pool.spawn(|| ()));
     pool.shutdown(Shutdown::Drain).unwrap();
     assert_eq!(told.try_recv(), Ok([Some(0); 2]));
+}
+
+/// A future goes on as the pool becomes idle, on a worker or guest that is leaving. The pool's end
+/// waits for this thread.
+#[test]
+fn a_future_that_a_leaving_thread_wakes_does_not_wait_for_the_pool() {
+    in_a_minute(|| {
+        let (pool, worker) = unstarted();
+        let waits = at_the_drain(&pool);
+        drop(worker);
+        assert_eq!(soon(waits), Err(WouldDeadlock));
+        let pool = ThreadPool::new(1).unwrap();
+        let waits = pool.take_part(|| at_the_drain(&pool));
+        assert_eq!(soon(waits), Err(WouldDeadlock));
+    });
+}
+
+/// Shuts the pool down as soon as it is idle, on the thread that makes it so.
+fn at_the_drain(pool: &ThreadPool) -> JoinHandle<Result<(), WouldDeadlock>> {
+    let (drained, same) = (pool.drained(), pool.clone());
+    spawn_future(Inline, async move {
+        drained.await;
+        same.shutdown(Shutdown::Drain)
+    })
 }
