@@ -72,8 +72,8 @@ impl Queue {
     /// # Errors
     ///
     /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
-    /// scheduler or of a queue below the scheduler. But a thread that only cancels one future may
-    /// wait for other queues than the future's.
+    /// scheduler or of a queue below the scheduler. But a thread that only cancels one future, by
+    /// its handle or token, may wait for other queues than the future's.
     ///
     /// # Examples
     ///

@@ -136,8 +136,8 @@ impl Local {
     }
 
     /// Calls `run`, which runs a job in this worker's park. Notifiers still take the worker for a
-    /// sleeper, but it looks for no further job before `run` returns. So the notifications that the
-    /// worker gets go on to another worker.
+    /// sleeper, but it looks for no further job before `run` returns. So its notifications
+    /// go on to another worker, unless it was notified as a spare worker, or is not on the list yet.
     fn run_in_park(&self, run: impl FnOnce()) {
         let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
         // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the

@@ -73,8 +73,8 @@ impl<T> JoinHandle<T> {
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
     /// Returns a [deadlock](JoinError::is_deadlock) error as soon as this call finds one of three
-    /// cases. In the last two cases, the task still runs later. A *place* is room for one running
-    /// task within a queue's limit.
+    /// cases. In the last two cases, the task still runs later, unless it is cancelled. A *place* is
+    /// room for one running task within a queue's limit.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads
@@ -82,7 +82,8 @@ impl<T> JoinHandle<T> {
     ///   [scope](crate::ThreadPool::scope) for which a task in one of these places waits. If the
     ///   caller itself has a place, only a wait for a future fails: a closure runs in the caller's
     ///   place. A future of a scheduler over a queue needs a place of that queue, too.
-    /// - The caller would run the task, but nested tasks have taken half of the thread's stack.
+    /// - The caller would run or drop the task, but nested tasks have taken half of the thread's
+    ///   stack.
     ///
     /// # Panics
     ///

@@ -385,8 +385,8 @@ fn a_destructor_beside_the_cancellation_does_not_wait_for_its_queue() {
     assert_eq!(sent.recv(), Ok(Err(WouldDeadlock)));
 }
 
-/// The destructor of a paused queue's cancelled task makes the scheduler look at the queue. No
-/// server may come to the queue before its tasks are dropped.
+/// The destructor of a paused queue's cancelled task tries to resume the queue, and makes the
+/// scheduler look at it. No server may come to the queue before its tasks are dropped.
 #[test]
 fn a_paused_queue_that_is_being_cancelled_begins_no_task() {
     let pool = ThreadPool::new(1).unwrap();
@@ -394,6 +394,7 @@ fn a_paused_queue_that_is_being_cancelled_begins_no_task() {
     let queue = queue.unwrap();
     let same = queue.clone();
     let _first = spawn_at_drop(&queue, move || {
+        assert!(!same.resume());
         same.set_max_parallel(3).unwrap();
         done(pool.spawn(|| ())); // so the ticket, if there is one, has run
     });

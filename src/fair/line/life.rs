@@ -228,14 +228,18 @@ impl Life {
         self.0.fetch_or(CLOSED | CANCELLED, Relaxed);
     }
 
-    /// Pauses or resumes the queue. Returns whether this call changed the queue's state.
+    /// Pauses or resumes the queue, if it is not cancelled. Returns whether this call changed the
+    /// queue's state.
     pub fn pause(&self, is_paused: bool) -> bool {
-        let paused = |word| match is_paused {
-            true => (word & (PAUSED | CANCELLED) == 0).then_some(word | PAUSED),
-            false => (word & PAUSED != 0).then_some(word & !PAUSED),
-        };
+        let (from, to) = if is_paused { (0, PAUSED) } else { (PAUSED, 0) };
+        let paused = |word| (word & (PAUSED | CANCELLED) == from).then_some(word & !PAUSED | to);
         // Relaxed: the caller passes a `LOOK` fence afterwards.
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
+    }
+
+    /// Ends the pause of a cancelled queue.
+    pub fn end_pause(&self) {
+        self.0.fetch_and(!PAUSED, Relaxed); // Relaxed: as in `pause`
     }
 
     /// Closes and resumes the queue, because its last handle is dropped: no handle is left to

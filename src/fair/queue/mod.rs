@@ -242,7 +242,8 @@ impl Queue {
         is_paused
     }
 
-    /// Resumes the queue. Returns whether it was paused.
+    /// Resumes the queue. Returns whether this call has resumed the queue: `false` if the queue was
+    /// not paused, or is cancelled.
     ///
     /// # Examples
     ///

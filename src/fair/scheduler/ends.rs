@@ -127,7 +127,7 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // Servers have to drop the tasks that arrive late, and no server comes to a paused queue. This
     // comes after the drops: a server that sees a resumed queue may begin its tasks. A listener of
     // the queue's end may wait for a late task, so it is told after this.
-    line.pause(false);
+    line.life.end_pause();
     changed(scheduler, line);
     // A scheduler over the queue drops its tasks, too.
     scheduler.below.as_dropper(|| tell_end(scheduler, line));

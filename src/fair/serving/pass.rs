@@ -119,8 +119,8 @@ impl Gate for Pass {
         if let Some(task) = dropped {
             let cause = by_token.or_else(|| cause_to_drop(scheduler, line));
             let cause = cause.unwrap_or_else(|| scheduler.below.cause());
-            // A destructor may join another task of the queue, and so on. `as_dropper` bounds the
-            // depth of that recursion (`is_too_deep`), and refuses waits for the queue.
+            // A destructor may join another task of the queue, and so on; `is_too_deep` bounds the
+            // depth. `as_dropper` refuses waits for the scheduler.
             let cancel = || scheduler.below.as_dropper(|| task.cancel(cause));
             scheduler.below.panics.take(cancel);
         }

@@ -22,8 +22,8 @@ pub(crate) struct Seat {
     pub(crate) is_guest: bool,
     /// Whether the worker takes jobs only in its waits (`WorkerThread::run_in_waits`).
     pub(crate) runs_in_waits: AtomicBool,
-    /// Whether the worker runs a job in its park (`yields.rs`). Then a thread that wakes the worker
-    /// also wakes another one.
+    /// Whether the worker runs a job in its park, by a call of `yields.rs`. Then a thread that wakes
+    /// the worker also wakes another one.
     pub(crate) runs_in_park: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
     pub(crate) yielded: Stealer<AnyTask>,

@@ -85,8 +85,8 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Notifies another worker in place of one whose waker has panicked, or that runs a job in its
-/// park. That worker is off the list of sleepers, and perhaps sleeps on.
+/// Notifies another worker in place of one that runs a job in its park, or whose waker has
+/// panicked. The latter is off the list of sleepers, and perhaps sleeps on.
 ///
 /// If the same holds for the other worker, the loop notifies a further one. A recursion might not
 /// end, because a worker that has woken can soon be on the list again. The loop makes at most as
