@@ -161,8 +161,8 @@ const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.
 ///
-/// If the executor has no [futures of its own](Executor::futures), the future keeps the executor
-/// alive. See [`TaskBuilder::spawn_future`], which this calls.
+/// If [`Executor::futures`] returns `None`, the future keeps the executor alive. This function
+/// calls [`TaskBuilder::spawn_future`].
 ///
 /// # Examples
 ///

@@ -135,9 +135,13 @@ impl Local {
         })
     }
 
-    /// Calls `run`, which runs a job in this worker's park. Notifiers still take the worker for a
-    /// sleeper, but it looks for no further job before `run` returns. So its notifications
-    /// go on to another worker, unless it was notified as a spare worker, or is not on the list yet.
+    /// Calls `run`, which runs a job in this worker's park. The worker can still be on the list of
+    /// sleepers, but looks for no further job before `run` returns. If jobs may be queued already
+    /// and no worker searches, this call notifies another worker. A thread that wakes this worker
+    /// during `run` also notifies another (`own_park.rs`).
+    ///
+    /// Two notifications wait until `run` returns. One came before `run`, and told a spare worker
+    /// of a free place. The other comes before the worker is on the list.
     fn run_in_park(&self, run: impl FnOnce()) {
         let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
         // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the

@@ -52,7 +52,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 ///
 /// # Examples
 ///
-/// The [module](self) shows a page of both texts.
+/// The [module](self) shows a page with the metrics of a scheduler's queues and of a pool.
 #[must_use]
 pub fn queues(report: &Report) -> String {
     let mut text = Text(String::new());
@@ -77,7 +77,7 @@ pub fn queues(report: &Report) -> String {
 ///
 /// # Examples
 ///
-/// The [module](self) shows a page of both texts.
+/// The [module](self) shows a page with the metrics of a scheduler's queues and of a pool.
 #[must_use]
 pub fn pool(metrics: &PoolMetrics) -> String {
     let mut text = Text(String::new());

@@ -1,10 +1,10 @@
-//! Futures that have woken themselves during their poll. A *lease* is a thread's right to run tasks
-//! of the queue. Each future waits in a *lane*: a FIFO deque of one lease, from which the queue's
-//! other servers steal.
+//! Lanes. A future *yields* if it is woken during its poll. A *lease* is a thread's right to run
+//! tasks of the queue. A *lane* is a FIFO deque that holds yielded futures until their next poll.
+//! It is lent to one lease at a time, and the queue's other leases steal from it.
 //!
-//! A lease that ends gives its lane back with the futures in it, and the next lease takes the lane
-//! over. A lane makes such a *yield* cheap. The yield changes no reference count. It does not touch
-//! the queue's injector, for whose words the servers would compete.
+//! A lease that ends gives its lane back with the futures in it, and a later lease can take the
+//! lane over. A lane makes a yield cheap. The yield changes no reference count. It does not touch
+//! the queue's injector, for whose words the leases' threads would compete.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};

@@ -3,11 +3,13 @@
 //! The job and the handle share one allocation, with the closure, the result and a mark. The job or
 //! the handle, whichever comes first, takes the closure and runs it.
 //!
-//! If another thread runs the job, the wait in the handle's `join` has an id of its own, and not
-//! the scope's. So no other job of the scope runs in that wait (I9). The scope keeps a panic until
-//! a `join` returns it. At its end the scope resumes a panic that no `join` has returned;
-//! `std::thread::scope` panics in this case, too. A forgotten handle does no harm, since the scope
-//! does not rely on it.
+//! A worker in a wait looks for jobs by the id of the wait. If another thread runs the job, the
+//! handle's `join` waits with an id of its own, and not with the scope's. So no other job of the
+//! scope runs in that wait (I9).
+//!
+//! The scope keeps a panic until a `join` returns it. At its end the scope resumes a panic that no
+//! `join` has returned; `std::thread::scope` panics in this case, too. A forgotten handle does no
+//! harm, since the scope does not rely on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;

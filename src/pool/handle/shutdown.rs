@@ -248,9 +248,9 @@ impl Pool {
         });
     }
 
-    /// Runs `f`, and counts this thread as one of the pool's meanwhile. So the pool does not end
-    /// before `f` has dropped the jobs that it takes. If a destructor in `f` waits for the pool's
-    /// end, the destructor gets an error.
+    /// Runs `f`, and meanwhile counts this thread as a thread of the pool (`present`). So the pool
+    /// does not end before `f` has dropped the jobs that it has taken from the queues. If a
+    /// destructor in `f` waits for the pool's end, that wait returns an error.
     pub(crate) fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(PRESENT, Relaxed);
         let _gone = Finally(|| self.go()); // the barrier of `discard` may panic
@@ -281,7 +281,7 @@ impl Pool {
     }
 
     /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
-    /// the shelf. There the scopes' owners find them, since perhaps no other worker is left. A
+    /// the shelf instead. A scope's owner takes them from there, even if no other worker is left. A
     /// dropped half of a `join` goes back to its owner.
     pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {

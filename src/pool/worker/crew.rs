@@ -310,9 +310,9 @@ impl Pool {
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);
-        // This worker might have used up a notification that was meant for any worker, so it
-        // notifies another. Unless it is a guest, it also leaves a free place, and
-        // `notify_of_place` offers that place to a spare worker. A guest's place ends with it.
+        // This worker might have used up a notification that was meant for any worker, so each call
+        // below notifies another. A guest's place ends with the guest. Any other worker leaves its
+        // place free, so `notify_of_place` also notifies a spare worker.
         if seat.is_guest {
             this.idle.notify_one();
         } else {

@@ -308,9 +308,10 @@ impl Local {
         }
     }
 
-    /// Leaves the seat, unless the worker has to stay after all. Returns whether it has left. A
-    /// worker that leaves gives its jobs away. A worker that stays keeps its seat, so that other
-    /// workers find its jobs (I2).
+    /// Hands this worker's jobs over to the other workers, then leaves the seat. Returns whether it
+    /// has left. The worker keeps its seat if jobs are pinned to it, or if it was discharged and
+    /// the pool is closing. A closing pool accepts no jobs that are handed over. They stay in the
+    /// worker's deques, where other workers find them by the seat (I2).
     fn gets_up(&self) -> bool {
         self.hand_own_over();
         let gets_up = Pool::unseat(&self.shared, &self.seat, self.is_discharged.get());
