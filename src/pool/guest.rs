@@ -88,7 +88,7 @@ impl Guest {
         let gone = Finally(|| {
             Local::set_current(None); // I5: `local` ends with `run`, even if `leave` panics
             // A future that awaits `drained` may go on here, and wait for the pool's end.
-            current::as_thread_of(Some(local.shared.id), || {
+            current::as_stranger(local.shared.id, || {
                 local.shared.drop_if_deserted();
                 local.depart();
             });

@@ -225,7 +225,7 @@ impl Drop for WorkerThread {
         shared.remove_vacancy(&mut crew, &seat);
         drop(crew);
         // A future that awaits `drained` may go on here, and wait for the pool's end.
-        current::as_thread_of(Some(shared.id), || {
+        current::as_stranger(shared.id, || {
             let _gone = Finally(|| shared.go()); // the barrier of `rest_for_good` may panic
             shared.as_own_thread(|| shared.drop_pinned(&seat));
             shared.rest_for_good();

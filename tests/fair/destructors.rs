@@ -475,3 +475,27 @@ fn a_listener_waits_for_a_task_that_came_late_to_a_paused_queue() {
     spawner.join().unwrap();
     assert_eq!(sent.recv(), Ok(Ok(())));
 }
+
+/// The shutdown comes to the second queue last. Its task must be dropped although the destructor of
+/// the first queue's task waits for a thread that waits for the second queue.
+#[test]
+fn a_destructor_waits_for_a_thread_that_waits_for_a_queue_of_the_same_shutdown() {
+    in_a_minute(|| {
+        let fair = over_a_pool();
+        let [first, second] = ["a", "b"].map(|it| fair.queue(it).paused().build().unwrap());
+        let ((drops, dropped), (idle, is_idle)) = (mpsc::channel(), mpsc::channel());
+        let _first = spawn_at_drop(&first, move || {
+            drops.send(()).unwrap();
+            is_idle.recv_timeout(MINUTE).unwrap();
+        });
+        let task = second.spawn(|| ());
+        let waits = thread::spawn(move || {
+            dropped.recv_timeout(MINUTE).unwrap();
+            second.wait_idle().unwrap();
+            idle.send(()).unwrap();
+        });
+        fair.shutdown(Shutdown::Cancel).unwrap();
+        waits.join().unwrap();
+        assert!(ended(task).unwrap_err().is_cancelled());
+    });
+}

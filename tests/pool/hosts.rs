@@ -241,21 +241,26 @@ fn a_stop_hook_that_becomes_a_worker_keeps_its_index() {
 fn a_future_that_a_leaving_thread_wakes_does_not_wait_for_the_pool() {
     in_a_minute(|| {
         let (pool, worker) = unstarted();
-        let waits = at_the_drain(&pool);
+        let waits = at_the_drain(&pool, &pool);
         drop(worker);
         assert_eq!(soon(waits), Err(WouldDeadlock));
         let (pool, worker) = unstarted();
         let waits = pool.take_part(|| {
             drop(worker); // so that the guest is the last to leave
-            at_the_drain(&pool)
+            at_the_drain(&pool, &pool)
         });
+        assert_eq!(soon(waits), Err(WouldDeadlock));
+        // A guest of another pool, within a task, drops the worker.
+        let ((pool, worker), other) = (unstarted(), ThreadPool::new(1).unwrap());
+        let waits = at_the_drain(&pool, &other);
+        done(TaskBuilder::on(&Inline).spawn(move || other.take_part(|| drop(worker))));
         assert_eq!(soon(waits), Err(WouldDeadlock));
     });
 }
 
-/// Shuts the pool down as soon as it is idle, on the thread that makes it so.
-fn at_the_drain(pool: &ThreadPool) -> JoinHandle<Result<(), WouldDeadlock>> {
-    let (drained, same) = (pool.drained(), pool.clone());
+/// Shuts `other` down as soon as `pool` is idle, on the thread that makes it so.
+fn at_the_drain(pool: &ThreadPool, other: &ThreadPool) -> JoinHandle<Result<(), WouldDeadlock>> {
+    let (drained, same) = (pool.drained(), other.clone());
     spawn_future(Inline, async move {
         drained.await;
         same.shutdown(Shutdown::Drain)
