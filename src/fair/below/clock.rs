@@ -9,10 +9,10 @@ use core::time::Duration;
 
 /// The clock by which a fair scheduler measures tasks.
 ///
-/// A clock must not go backwards on a thread; a step backwards counts as no time. The default clock
-/// is the processor's time-stamp counter if the system derives its own clock from that counter.
-/// Otherwise the default is the system's monotonic clock. Both measure elapsed time: a task is
-/// charged for the time from its beginning to its end.
+/// The readings on one thread must not go backwards; a step backwards counts as no time. The
+/// default clock is the processor's time-stamp counter if the system derives its own clock from
+/// that counter. Otherwise the default is the system's monotonic clock. Both measure elapsed time:
+/// a task is charged for the time from its beginning to its end.
 ///
 /// # Examples
 ///

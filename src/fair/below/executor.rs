@@ -24,9 +24,9 @@ pub(crate) struct Below {
     /// Whether the executor has ever run a ticket within its submission, on the submitting thread.
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
-    /// The token that reports the executor's end, and the token's link to the scheduler's waker.
-    /// The link is `None` until `watch_end` makes it. It stays `None` if the token was cancelled by
-    /// then.
+    /// The token that reports the executor's end, and the link by which the token wakes the
+    /// scheduler. `None` unless `watch_end` has got the token from the executor. `watch_end` stores
+    /// the token first, then makes the link. It makes no link if the token is cancelled already.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -164,9 +164,10 @@ impl Below {
             if limited.0.home() == id {
                 return Some(limited);
             }
-            // An executor that is a scheduler has the id of its default queue. If this thread runs
-            // a task of another queue, `limited` returns that queue's gate. But the scheduler's
-            // `Futures` always have the gate of the default queue.
+            // The executor may be a scheduler, whose id is that of its default queue. On a thread
+            // that runs a task of another of its queues, `limited` has returned that other queue's
+            // gate. The scheduler's `Futures` always have the gate of the default queue, so this
+            // code asks the `Futures`.
             self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
         })?
     }

@@ -2,19 +2,22 @@
 //! one queue. A *reservation* limits how many leases the queues of lower *tiers* (priorities) have
 //! together. A *ticket* is a job at the executor that looks for tasks and takes leases.
 //!
-//! A lease takes *room* in each reservation for a tier above its own. A lease that ends frees its
-//! room, then passes a `LOOK` fence, and its ticket then looks for work. A submitter pushes a task,
-//! then passes a `LOOK` fence, and then reads the room. So the submitter sees the freed room, or
-//! the ticket sees the task. Therefore a submitter that finds no room submits no ticket: some lease
-//! has the room, and when that lease ends, its ticket looks for work. For the same reason a ticket
-//! that finds no room may leave.
+//! A reservation has *room* while the lower tiers have fewer leases than it allows. A lease takes
+//! room in each reservation for a tier above its own. A lease that ends frees its room, then passes
+//! a `LOOK` fence, and its ticket then looks for work. A submitter pushes a task, then passes a
+//! `LOOK` fence, and then looks for room. So the submitter sees the freed room, or the ticket sees
+//! the task.
+//!
+//! Therefore a submitter that finds no room submits no ticket. Some lease has the room, and when
+//! that lease ends, its ticket looks for work. A ticket that finds no room may leave for the same
+//! reason.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
 //! that finds no room first asks the executor for its parallelism again.
 //!
 //! A ticket may take room in one reservation and find none in the next. The ticket then frees the
-//! room that it took. Before it leaves, it looks for work again, because a submitter may have seen
-//! that room taken.
+//! room that it took. A submitter may have seen that room taken, and may have submitted no ticket.
+//! So the ticket looks for work again before it leaves.
 //!
 //! A task that blocks keeps its lease, and with it the lease's room. So a thread can be idle
 //! although lower tiers have tasks.

@@ -18,9 +18,10 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// A thread that makes work visible makes sure that a ticket searches, or that there are already as
-/// many tickets as allowed (`most`). A ticket looks for work once more if it is the last to stop
-/// searching, or if it leaves because it found no task (I4).
+/// A thread that puts a queue into a ready set then makes sure that a ticket searches. No ticket
+/// need search if there are already `most` tickets, the greatest allowed number. A ticket looks for
+/// work once more if it is the last to stop searching, or if it leaves because it found no task
+/// (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket
@@ -65,10 +66,10 @@ impl Tickets {
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Passes the count of the caller's ticket on to the ticket's successor, which searches. The
-    /// caller guards the successor until it calls [`handed_over`](Self::handed_over). The caller's
-    /// own ticket leaves the count, because it will not look for work again: no submitter may rely
-    /// on it.
+    /// Counts the successor of the caller's ticket in place of that ticket. The successor searches.
+    /// The caller guards the successor until it calls [`handed_over`](Self::handed_over). The
+    /// caller's ticket is no longer counted, because it will not look for work again: no submitter
+    /// may rely on it.
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
@@ -103,9 +104,10 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Forgets that a ticket was dropped unrun, so that no thread drops the queued tasks for that
-    /// reason. The executor need not have ended: it was full, has panicked, or would have
-    /// deadlocked. The caller submits a ticket again, or makes a thread serve the queues.
+    /// Clears `ORPHANED`, the mark that a ticket was dropped unrun. With the mark,
+    /// [`handed_over`](Self::handed_over) could make its caller drop the queued tasks. But the
+    /// executor need not have ended: it was full, has panicked, or would have deadlocked. The
+    /// caller submits a ticket again, or makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }

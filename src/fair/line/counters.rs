@@ -1,5 +1,6 @@
 //! The counters of a queue. Submitters and leases update them; metrics read them. A *lease* is a
-//! thread's right to run tasks of the queue, and a *server* is a thread that runs them.
+//! thread's right to run tasks of the queue, and a *server* is a thread that runs them. The *life
+//! word* has the queue's state and its count of pending tasks (`life.rs`).
 
 use crate::fair::ENDED;
 use crate::sync::{AtomicU64, Relaxed};
@@ -88,8 +89,8 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
 }
 
 /// Adds ended tasks to a counter. The caller has taken these tasks off the count of pending tasks,
-/// and has a lease of the queue. The lease keeps the queue's slot from being reused. A later queue
-/// in the slot has the same counters, and would get these tasks.
+/// and has a lease of the queue. The lease keeps the queue's slot from being reused. Otherwise a
+/// later queue in the slot, which uses the same counters, could get these tasks.
 #[inline]
 pub(crate) fn tell(counter: &AtomicU64, tasks: u64) {
     if tasks != 0 {

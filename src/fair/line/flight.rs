@@ -5,6 +5,9 @@
 //! The spawner of a future calls `arrive`, and then makes the future's first job. If `arrive` has
 //! given the future no permit, the spawner leaves the job here (`keep`). The job stays until the
 //! future gets a permit or is cancelled.
+//!
+//! A *line* is the shared state of a queue, and later queues reuse it. The queues of a line are
+//! numbered; a queue's number is its *term*.
 
 use crate::sync::lock::Mutex;
 use crate::task::{AnyTask, Cause, Job};
@@ -87,9 +90,10 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of the future `number`, which waits for a permit. Returns the job if the
-    /// future has got a permit since `arrive`, or does not begin. A future does not begin if it was
-    /// cancelled, or if its queue ends its futures. `term` is the term of that queue.
+    /// Keeps the first job of the future `number`, which waits for a permit. Gives the job back if
+    /// the future has got a permit since `arrive`. Also gives it back if the future does not begin,
+    /// because it was cancelled or its queue ends its futures. `term` is the term of the future's
+    /// queue.
     pub(crate) fn keep(&self, term: u64, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if term != permits.term {
@@ -107,9 +111,10 @@ impl Flight {
         }
     }
 
-    /// Ends all waits for permits. Returns the waiting futures whose first job is here already; the
-    /// caller cancels them. The spawners of the others have not called `keep` yet. Each of them
-    /// cancels its future after that call.
+    /// Ends all waits for permits, because the queue ends its futures. Returns the waiting futures
+    /// whose first jobs are kept here; the caller cancels them. The spawners of the other waiting
+    /// futures have not called `keep` yet. When a spawner calls `keep`, it gets the job back, and
+    /// cancels its future.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
@@ -127,8 +132,9 @@ impl Flight {
     }
 
     /// Takes back the permit of an ended future, and gives it to the next waiting future, if any.
-    /// Calls `put` with that future's first job, if `keep` has brought it. Returns whether `put`
-    /// ran. `term` is that of the ended future's queue; if the line has a later one, does nothing.
+    /// Calls `put` with the next future's first job, if `keep` has brought that job. Returns
+    /// whether `put` ran. `term` is the term of the ended future's queue. If the line has a later
+    /// queue by now, does nothing.
     ///
     /// `put` is called under the lock, so that kept jobs enter the queue in the order of the
     /// futures' numbers. The queue's slot is not freed during `put`, because the queue still counts

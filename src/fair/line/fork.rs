@@ -3,14 +3,15 @@
 //!
 //! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
 //! it if no other thread has begun it. So a fork ends even if no other thread serves the queue, or
-//! the queue is full or closed. A fork needs no place of its own within the queue's limit. The thread
-//! that runs the fork has a *lease*, the right to run tasks of the queue, or waits in such a task.
-//! So the limit counts that thread anyway.
+//! the queue is full or closed. A fork needs no place of its own within the queue's limit. The
+//! thread that runs the fork has a *lease*, the right to run tasks of the queue, or waits in a task
+//! of the queue. So the limit counts that thread anyway.
 //!
-//! An owner waits at a *latch*, which counts one half or all jobs of a scope. If a latch is made
-//! within a fork, it points to that fork's latch, the *outer* latch. A fork *descends from* its own
-//! latch and from all latches outer to it. A thread that waits runs only forks that descend from
-//! its latch: other forks might want a lock that the thread holds.
+//! An owner waits at a *latch*, which counts the forks that have not ended: one half of a `join`,
+//! or all jobs of a scope. If a latch is made within a fork, it points to that fork's latch, the
+//! *outer* latch. A fork *descends from* its own latch and from all latches outer to it. A thread
+//! that waits runs only forks that descend from its latch: other forks might want a lock that the
+//! thread holds.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
@@ -114,9 +115,10 @@ impl Shard {
 
 /// The offered forks of one queue: those that no thread has begun.
 ///
-/// At its first fork, a thread borrows a shard until its lease ends. So threads that fork in one
-/// queue share no lock. When 15 shards are lent, further threads use the 16th, the common shard. If
-/// a lease leaves forks in its shard, the queue's other servers find the forks there.
+/// The offers lie in *shards*: lists, each with a lock of its own. At its first fork, a thread
+/// borrows a shard until its lease ends. So threads that fork in one queue share no lock. When 15
+/// shards are lent, further threads use the 16th, the common shard. If a lease ends while forks are
+/// left in its shard, the queue's other servers find the forks there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -277,10 +279,11 @@ impl Latch {
         }
     }
 
-    /// Runs `f`, which does not panic, as a fork of this latch. `caller` is this thread's innermost
-    /// frame. Meanwhile this latch is the caller's innermost (`Owner::latch`), and the owner counts
-    /// as waiting for `f`. In the owner's own frame this only calls `f`: the owner does not wait
-    /// during this call.
+    /// Runs `f`, which does not panic, as a fork of this latch. `caller` belongs to this thread's
+    /// innermost frame of service (`serving/frame.rs`). During the call, `caller.latch` is this
+    /// latch, so a latch that is made within `f` gets this latch as its outer latch. The owner
+    /// counts as waiting for `f`. If `caller` is the owner's own frame, only calls `f`, because the
+    /// owner does not wait then.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();
@@ -293,8 +296,9 @@ impl Latch {
         result
     }
 
-    /// Counts a fork that has ended. Wakes a sleeping owner if this was the last fork. `caller` is
-    /// this thread's innermost frame.
+    /// Notes that a fork has ended: takes it off the latch's count. If this was the last fork and
+    /// the owner sleeps, wakes the owner. `caller` belongs to this thread's innermost frame of
+    /// service (`serving/frame.rs`).
     ///
     /// # Safety
     ///

@@ -27,15 +27,16 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 /// that have not ended.
 ///
 /// A slot is *taken* from `open` to `free`. A queue is *held* while it has a handle. A *closed*
-/// queue accepts no task from outside. A *cancelled* queue drops its queued tasks, but a server
-/// that has taken a task already may still begin it. A *paused* queue is not served. A *lease* is a
-/// thread's right to run tasks of the queue. A queue is *over* when it is closed and has no handle,
-/// no lease and no task. A queue has *ended* when it is closed and has no lease and no task, or is
-/// cancelled. Its end is *told* once, to the listeners of its token.
+/// queue accepts tasks only from its own tasks. A *cancelled* queue drops its queued tasks, but a
+/// server that has taken a task already may still begin it. A *paused* queue is not served. A
+/// *lease* is a thread's right to run tasks of the queue. A queue is *over* when it is closed and
+/// has no handle, no lease and no task. A queue has *ended* when it is closed and has no lease and
+/// no task, or is cancelled. Its end is *told* once, to the listeners of its token.
 ///
-/// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). A
-/// task from outside is accepted only while the queue is open. A server's lease begins only below
-/// the limit. The thread whose step makes the queue over learns this from that step.
+/// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). The
+/// step that counts a task also checks that the queue accepts the task. The step that begins a
+/// server's lease also checks the limit. The thread whose step makes the queue over learns this
+/// from that step.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
@@ -104,9 +105,10 @@ impl Look {
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
-    /// Returns whether the queue is closed, idle and not cancelled, and its end is not told yet.
-    /// The thread whose step has made it so tells the end. No further task can come: only the
-    /// queue's own tasks can spawn into a closed queue, and they run under leases.
+    /// Returns whether the queue's end is to be told now. The queue is then closed and not
+    /// cancelled, has no task and no lease, and its end is not told yet. The thread whose step
+    /// leads to this state tells the end. No further task can come: only the queue's own tasks can
+    /// spawn into a closed queue, and they run under leases.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
@@ -183,9 +185,10 @@ impl Life {
         self.begin(|_| true)
     }
 
-    /// Begins the lease of a sweep if the queue is paused and has no lease. Returns whether the
-    /// lease has begun. A thread that takes a lease later sees the writes that the caller made
-    /// before this call.
+    /// Begins the lease of a *sweep*, which takes the jobs of ended tasks out of a paused queue.
+    /// Begins no lease, and returns `false`, if the queue is not paused or has a lease. This call
+    /// releases the word, and the beginning of each later lease acquires it (`OPENED`). So the
+    /// thread of a later lease sees the writes that the caller made before this call.
     pub fn begin_sweep(&self) -> bool {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);
@@ -242,12 +245,14 @@ impl Life {
         self.0.fetch_and(!PAUSED, Relaxed); // Relaxed: as in `pause`
     }
 
-    /// Closes and resumes the queue, because its last handle is dropped: no handle is left to
-    /// resume it. A cancelled queue is resumed by its canceller, after the drop of its tasks.
-    /// Returns the new word, from which the caller sees whether the queue is over. If the end is to
-    /// be told now (`owes_end`), also sets `TOLD`, and the caller then tells the end. `TOLD` must be
-    /// set first: a listener may wait until the queue is idle, and `Line::is_idle` returns `false`
-    /// while `owes_end` holds.
+    /// Closes the queue, because its last handle is dropped. Also resumes the queue, because no
+    /// handle is left to resume it. But leaves a cancelled queue paused: its canceller resumes it
+    /// after the drop of its tasks. Returns the new word, from which the caller sees whether the
+    /// queue is over.
+    ///
+    /// If the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the
+    /// end. `TOLD` must be set first: a listener may wait until the queue is idle, and
+    /// `Line::is_idle` returns `false` while `owes_end` holds.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let paused = |word| if Look(word).is_cancelled() { 0 } else { PAUSED };

@@ -61,9 +61,9 @@ impl QueuedJob {
 /// The shared state of a queue. A line is made when its slot gets its first queue, and the slot's
 /// later queues reuse the line.
 ///
-/// The fields are ordered so that a task touches few cache lines. First come the life word, which
-/// spawners and servers change, and the counters, which a server changes right after it. Then come
-/// the jobs, on cache lines of their own. The other fields are mostly read.
+/// The fields are ordered so that a task touches few cache lines. First comes the life word, which
+/// spawners and servers change. Then come the counters, which a server changes right after the life
+/// word. Then come the jobs, on cache lines of their own. The other fields are mostly read.
 #[repr(C)]
 pub(crate) struct Line {
     pub(crate) life: Life,
@@ -78,10 +78,10 @@ pub(crate) struct Line {
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// How often the queue was paused, less how often the method `pause` has resumed it. The drop
-    /// of the last handle resumes the queue too (`Life::let_go`), but does not count here. A server
-    /// reads this hint after each task, because a look at `life` would cost too much. The server
-    /// looks at `life` only if the hint is not zero.
+    /// A hint that the queue may be paused: how often it was paused, less how often `Line::pause`
+    /// has resumed it. Other ends of a pause (`Life::let_go`, `Life::end_pause`) do not count here.
+    /// A server reads this hint after each task, because to read `life` each time would cost too
+    /// much. The server reads `life` only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the flag publishes no data, and a server that misses it may
@@ -206,9 +206,9 @@ impl Line {
 
     pub(crate) fn pause(&self, is_paused: bool) -> bool {
         let changes = self.life.pause(is_paused);
-        // Relaxed, both, because `pauses` is a hint. Only calls that change the life word change
-        // `pauses`. Such calls alternate between pausing and resuming, so the sum is right even if
-        // the changes of `pauses` come in another order.
+        // Relaxed, both, because `pauses` is a hint. A call changes `pauses` only if it has changed
+        // the life word, where pausing and resuming alternate. So the sum is right even if two
+        // calls change `pauses` in another order than the life word.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -273,8 +273,8 @@ impl Line {
     }
 
     /// Takes the first job of a lease. A fork comes first, because it belongs to a task that has
-    /// begun. If there is no fork, every second lease prefers a yielded future to the injector's
-    /// jobs.
+    /// begun. If there is no fork but a lane (`yields.rs`) has a future, every second lease takes
+    /// that future first. The other leases first take a job from the injector.
     #[inline]
     pub(crate) fn take_first(&self) -> Option<QueuedJob> {
         match self.yields.get() {
@@ -288,9 +288,9 @@ impl Line {
     /// Takes a fork, or else a job.
     ///
     /// Each branch of `take`, `take_job` and `take_oldest` returns its job at once, and all three
-    /// are inlined into the lease. Otherwise the compiler stores the job word by word, then loads
-    /// it in pairs of words. These loads wait for the stores, which takes a third of an empty
-    /// task's time.
+    /// are inlined into the code of the lease. Otherwise the compiler stores the job word by word,
+    /// and then loads two words at a time. These loads wait for the stores. The wait takes a third
+    /// of an empty task's time.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {

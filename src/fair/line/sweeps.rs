@@ -1,6 +1,7 @@
 //! A sweep takes the jobs of ended tasks out of a paused queue, which no thread serves. An ended
 //! task can count as pending until its job is taken. So a thread that waits until a paused queue is
-//! idle sweeps the queue. Meanwhile it has a *lease*, a thread's right to take jobs of the queue.
+//! idle sweeps the queue. For the sweep, the thread takes a *lease*, the right to take jobs of the
+//! queue.
 //!
 //! A sweep stops at the first job of a task that has not ended, and *keeps* that job. The threads
 //! that later serve the queue take the kept job before all others.
@@ -37,9 +38,10 @@ impl<T> Sweeps<T> {
         entry
     }
 
-    /// Begins a lease and takes out the jobs of ended tasks. Stops at the first job of an
-    /// unfinished task, and keeps that job. Returns `None`, without a lease, if the queue has no
-    /// job, may not be swept (`Look::may_be_swept`), or keeps an unfinished task's job.
+    /// Begins a lease, and takes out and returns the jobs of ended tasks. Stops at the first job of
+    /// an unfinished task, and keeps that job. The caller ends the lease. Returns `None`, without a
+    /// lease, if the queue has no job, may not be swept (`Look::may_be_swept`), or keeps an
+    /// unfinished task's job.
     pub(crate) fn begin(
         &self,
         life: &Life,
@@ -52,8 +54,8 @@ impl<T> Sweeps<T> {
             return None;
         }
         // Relaxed, both stores: the life word orders them. `begin_sweep` begins a lease only if
-        // there is no other lease. A thread that gets a later lease has read the life word that
-        // `begin_sweep` wrote. So that thread sees that `has_kept` is set, and pops only under the
+        // there is no other lease, and releases the life word. A thread that begins a later lease
+        // acquires the word. So that thread sees that `has_kept` is set, and pops only under the
         // lock of `kept`. This thread holds that lock, so no other thread pops during the sweep.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {

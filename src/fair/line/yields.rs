@@ -1,10 +1,11 @@
 //! Lanes. A future *yields* if it is woken during its poll. A *lease* is a thread's right to run
-//! tasks of the queue. A *lane* is a FIFO deque that holds yielded futures until their next poll.
-//! It is lent to one lease at a time, and the queue's other leases steal from it.
+//! tasks of the queue. A *lane* is a FIFO deque that holds yielded futures until their next poll. A
+//! lane is lent to one lease at a time, and the queue's other leases steal from it.
 //!
 //! A lease that ends gives its lane back with the futures in it, and a later lease can take the
-//! lane over. A lane makes a yield cheap. The yield changes no reference count. It does not touch
-//! the queue's injector, for whose words the leases' threads would compete.
+//! lane over. A lane makes a yield cheap. The yield changes no reference count. The yield also
+//! leaves the queue's injector alone, so the leases' threads do not compete for the injector's
+//! words.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};

@@ -94,10 +94,11 @@ pub trait Policy: Send + Sync + 'static {
     /// Is called after the picked queue was served, with a service of zero if the queue had no
     /// task.
     ///
-    /// The first call for a pick has the pick's note. All other calls have a note of 0:
+    /// The first call for a pick has the note of the pick ([`Pick::with_note`]). All other calls
+    /// have a note of 0:
     /// - If a thread waits for a task and runs that task itself, the service belongs to no pick.
-    /// - If tasks of a pick sleep in waits for forks, there is one more call before each sleep.
-    ///   Each call has the service since the previous call for the pick.
+    /// - If a task of the picked queue sleeps in a wait for forks, there is one more call before
+    ///   each sleep. Each call has the service since the previous call for the pick.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {}
 }
 
@@ -170,7 +171,8 @@ pub struct Reweighted {
     pub to: u64,
 }
 
-/// The service of a lease or of a part of a lease, or of tasks that a waiting thread ran.
+/// The service that a queue gets in a lease, in a part of a lease, or from a waiting thread that
+/// runs tasks. A *lease* is a thread's turn at the queue.
 ///
 /// # Examples
 ///

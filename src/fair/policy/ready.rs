@@ -1,6 +1,6 @@
-//! The ready set: one bit for each queue that may have work. Threads that submit tasks set bits,
-//! mostly threads that serve queues clear them, and policies read them, all without a lock. A *slot* is
-//! the number of a queue.
+//! The ready set: one bit for each queue that may have work. Threads that submit tasks set the
+//! bits, and policies read them. Mostly threads that serve queues clear them. None of this takes a
+//! lock. A *slot* is the number of a queue.
 
 use crate::fair::READY;
 use crate::fair::line::table::Table;
@@ -10,8 +10,8 @@ use core::fmt;
 pub(crate) const SUMMARIES: usize = GROUPS.div_ceil(SUMMARY);
 
 /// A bit for each slot, grouped in words, and a summary with a bit for each group that has members.
-/// Every ready queue becomes a member (I4), but a member can be without a task, or of
-/// another priority.
+/// A *member* is a slot whose bit is set. Every ready queue becomes a member (I4), but a member can
+/// be without a task, or of another priority.
 #[derive(Debug)]
 pub struct ReadySet {
     summary: [AtomicU64; SUMMARIES],
@@ -36,8 +36,9 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Writes the summary's bit even if the bit is set already. So a thread that later
-    /// clears the bit acquires this write, and sees the new member.
+    /// Writes the group's bit in the summary even if that bit is set already. So a thread that
+    /// later clears the bit (`tidy`) acquires this write, and sees the new member. That thread then
+    /// sets the bit again.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());

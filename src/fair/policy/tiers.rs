@@ -159,9 +159,10 @@ impl Tiers {
         })
     }
 
-    /// Takes a slot out of the ready sets in which the slot's previous queues have left it. Returns
-    /// the tiers of these sets. The caller holds the registry's lock, and is about to open a queue
-    /// in the slot. After releasing the lock, it calls `tell_of_removal`.
+    /// Takes a slot out of the ready sets in which earlier queues of the slot have left it. Returns
+    /// the tiers of these sets. The caller holds the registry's lock, under which threads take and
+    /// free slots, and is about to open a queue in the slot. After it has released the lock, the
+    /// caller calls `tell_of_removal` for each of the tiers.
     pub(crate) fn forget(&self, slot: usize) -> Vec<&Tier> {
         let stale = self.iter().filter(|it| it.set.contains(slot));
         stale.inspect(|it| _ = it.set.clear(slot)).collect()
@@ -211,9 +212,10 @@ impl Tiers {
         Some((tier, pick?))
     }
 
-    /// Picks in the next ready tier after the one that had the last turn, but never in the highest
-    /// ready tier. To pick by the count of turns, modulo the number of ready tiers, would not do.
-    /// If the tiers around a tier are ready in turns, such picks could pass over it for ever.
+    /// Picks from a tier below the highest ready tier. These lower ready tiers take turns, in the
+    /// order of their ranks. To choose the tier by a count of the turns, modulo the number of ready
+    /// tiers, would not do. That number changes if other tiers are ready only now and then, so such
+    /// picks could pass over a tier for ever.
     fn pick_lower(&self, table: &Table) -> Option<(&Tier, Pick)> {
         let last = self.last_lower.load(Relaxed);
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);

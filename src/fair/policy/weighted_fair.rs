@@ -4,21 +4,25 @@
 //! lease. The queue is charged an estimate at the pick, and `served` corrects this charge after the
 //! lease. Until then the pick's *note* holds the charge.
 //!
-//! Virtual time has 64 bits, wraps, and begins 100 ms before its wrap. A nanosecond at weight 1 is
-//! 2²⁰ units. The remainder below a unit is kept, so even at weight 2³² the charges are exact in
-//! the long run. A queue's virtual time is within one unit of the exact value. The ε in the bound
-//! of `fair/mod.rs` includes this unit, which is 4 µs of service at weight 2³².
+//! *Virtual time* is service divided by weight. It has 64 bits, wraps, and begins 100 ms before its
+//! wrap. A nanosecond at weight 1 is 2²⁰ units. The remainder below a unit is kept, so even at
+//! weight 2³² the charges are exact in the long run. A queue's virtual time is within one unit of
+//! the exact value. The ε in the bound of `fair/mod.rs` includes this unit, which is 4 µs of
+//! service at weight 2³².
 //!
 //! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
 //! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
-//! this is 36 and 73 minutes. Up to W leases of a queue may be charged or corrected at once. So the
-//! bound of `fair/mod.rs` holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73
-//! minutes times the weight is charged as one of that length.
+//! these limits are 36 and 73 minutes. Up to W leases of a queue, with W the number of threads, may
+//! be charged or corrected at once. So the bound of `fair/mod.rs` holds while W·(L + Q)/w is below
+//! 36 minutes. A lease longer than 73 minutes times the weight is charged as one of that length.
 //!
-//! `limited` applies the limit ahead to picks whose leases have not begun, too. Otherwise a queue
-//! half a *turn* (2⁶³ units) ahead would read as behind, and get all the service.
+//! The method `limited` also applies the limit of 2⁶² units to the charge of a pick, before the
+//! lease begins. Otherwise the queue could get half a *turn* (2⁶³ units) ahead. The queue would
+//! then read as behind, and get all the service.
 //!
-//! The limit behind `now` keeps a queue from falling half a turn behind. Such a queue would read as
+//! The limit of 2⁶¹ units keeps a queue from falling half a turn behind `now`. A queue that has
+//! fallen so far behind would read as ahead, and starve
+//! (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
 //! ahead, and starve (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
 
 use super::least::{Found, Least, Times, is_before};
@@ -145,9 +149,10 @@ impl WeightedFair {
         self.accounts[slot / GROUP].get_or_make(Accounts::new)
     }
 
-    /// Raises the times that are more than one age behind `now`, and the floors that are more than
-    /// two ages behind. The caller has begun a new age. Without this, the time of a queue that is
-    /// never ready would read as ahead after half a turn.
+    /// Raises the times that are more than one age (`AGE`) behind `now`. Also raises the floors,
+    /// the lower bounds in `least`, that are more than two ages behind. The caller has begun a new
+    /// age. Without this, the time of a queue that is never ready would read as ahead after half a
+    /// turn.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -167,9 +172,10 @@ impl WeightedFair {
         &self.times(slot).times[slot % GROUP]
     }
 
-    /// Limits a charge in advance, in nanoseconds, to the room between `time` and `MOST` units
-    /// ahead of `now`. The result is at least 1, and fits into a note. `served` takes back the
-    /// limited charge, so the queue gets no credit from the limit.
+    /// Limits a charge in advance, in nanoseconds, so that it moves the queue's virtual time to at
+    /// most `MOST` units ahead of `now`. `time` is the virtual time before the charge. The result
+    /// is at least 1, and fits into a note. `served` takes back the limited charge, so the queue
+    /// gets no credit from the limit.
     #[cold]
     #[inline(never)]
     fn limited(&self, nanos: u64, time: u64, weight: u64) -> u64 {
@@ -189,10 +195,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is still in the ready set, a pick can come between the next four steps. In
-        // this order, a pick that charges the new time uses the new estimate. A pick that has read
-        // the new number charges the new time. If the processor reorders the accesses, one pick can
-        // charge the new queue the old estimate. No thread takes that charge back.
+        // If the slot is still in the ready set, a ticket can pick it between the next four steps.
+        // In this order, a pick that charges the new time uses the new estimate. A pick that has
+        // read the new number charges the new time. If the processor reorders the accesses, one
+        // pick can charge the new queue the old queue's estimate. No thread takes that charge back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -200,9 +206,10 @@ impl Policy for WeightedFair {
         self.is_less(slot);
     }
 
-    /// Scales the queue's lead over `now` by the old weight over the new one. The lead includes the
-    /// charges for leases under way. `served` takes back these charges at the new weight, so it
-    /// takes back their scaled amounts.
+    /// Multiplies the queue's *lead*, its virtual time less `now`, by the old weight over the new
+    /// one. The charges for leases under way are part of the lead, so they are scaled, too.
+    /// `served` later computes these charges at the new weight, so it takes back the scaled
+    /// amounts.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -331,9 +338,9 @@ fn charged_by(pick: Pick) -> (u16, u64) {
     ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
 }
 
-/// Returns the units that a pick is charged in advance for `nanos` nanoseconds. This is at least
-/// one unit, so that not all threads pick the same queue. The result is zero only if `nanos` is
-/// zero, which means that `served` has no charge to take back.
+/// Returns the charge in advance for `nanos` nanoseconds, in units of virtual time. The charge is
+/// at least one unit. With a charge of zero, all threads would pick the same queue. The result is
+/// zero only if `nanos` is zero: then `served` has no charge to take back.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }

@@ -130,7 +130,7 @@ impl Queue {
     /// # Errors
     ///
     /// Returns [`RejectedBatch`], with the refused closures and their reasons. A full queue refuses
-    /// a closure, but accepts a later one if a task has ended meanwhile.
+    /// a closure. If a task ends after that, the queue accepts the next closure of the batch.
     ///
     /// # Examples
     ///
@@ -166,10 +166,10 @@ impl Queue {
         TaskBuilder::on(self)
     }
 
-    /// Sets the weight, which counts from the next pick on. The queue's debt for past service is
-    /// converted to the new weight. A *lease* is a thread's turn at the queue. If a lease begins or
-    /// ends during the call, its charge may be wrong by at most the lease's own service at the new
-    /// weight.
+    /// Sets the weight, which counts from the policy's next pick on. The policy converts the
+    /// queue's debt for past service to the new weight. A *lease* is a thread's turn at the queue.
+    /// If a lease begins or ends during the call, its charge may be wrong. The error is at most the
+    /// charge for the lease's service at the new weight.
     ///
     /// # Errors
     ///
@@ -192,7 +192,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Limits how many tasks run at once; `None` removes the limit. Running tasks go on.
+    /// Limits how many tasks run at once; `None` removes the limit. Running tasks go on, even if
+    /// more of them run than the new limit allows.
     ///
     /// # Errors
     ///
@@ -315,9 +316,9 @@ impl Executor for Queue {
     /// tasks: the job takes the room that becomes free when the task ends.
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
         let is_inside = current::is_part_of(Some(self.0.id));
-        // The running tasks count towards the capacity. Without this extra room, a job that runs in
-        // a queue with a capacity of 1 could not submit its successor. A scheduler over this queue
-        // submits such jobs.
+        // The running tasks count towards the capacity. So a job that runs in a queue with a
+        // capacity of 1 finds the queue full. But a ticket of a scheduler over this queue is such a
+        // job, and submits its successor before it ends. So each lease adds room for one more job.
         let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
         let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
         submit(self.scheduler(), self.line(), capacity, job)

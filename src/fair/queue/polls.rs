@@ -1,5 +1,5 @@
-//! Futures of a queue: each poll is a job of the queue. The task layer calls [`Polls`] when a
-//! future is spawned, is woken or ends.
+//! Futures of a queue: each poll is a job of the queue. The code in `src/task` calls [`Polls`] when
+//! a future is spawned, is woken or ends.
 //!
 //! A queue has a *slot*, which is freed after the queue has ended, and which a later queue may get.
 //! While a thread has a *lease*, the right to run tasks of the queue, the slot is not freed.
@@ -65,11 +65,13 @@ impl Polls {
     /// Drops the job that the caller has pushed, if the queue's slot was freed and has no new
     /// queue. The caller has no lease, and has fenced since the push (`LOOK`).
     ///
-    /// If the job's future was the queue's last task, and was cancelled before the push, the slot
-    /// may be free. Then `reclaim` (`scheduler/ends.rs`) may have missed the job. A lease during
-    /// the push would keep the slot from being freed. But each wake would then change the life word
-    /// twice, and the lease would count towards the queue's limit. This check only reads the life
-    /// word and the id.
+    /// The slot may be free if the job's future was the queue's last task, and was cancelled before
+    /// the push. Then `reclaim` (`scheduler/ends.rs`), which frees the slot, may have missed the
+    /// job.
+    ///
+    /// If the caller had a lease during the push, the slot would not be freed. But each wake would
+    /// then change the life word twice, and the lease would count towards the queue's limit. This
+    /// check only reads the life word and the id.
     fn clear_if_over(&self) {
         if !self.is_present() {
             clear(&self.queue.scheduler, self.line());

@@ -15,7 +15,8 @@ use core::time::Duration;
 /// except for [`pending`](Self::pending). A *lease* is a thread's turn at the queue. It updates the
 /// numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue with
 /// a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
-/// handle reports the task done. Only the panic of a task is counted later.
+/// handle reports the task done. But if the task panics, `completed` or `panicked` counts it only
+/// later.
 ///
 /// # Examples
 ///
@@ -40,11 +41,13 @@ pub struct QueueMetrics {
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Accepted tasks that have not ended, including those that run. Without a capacity (the
-    /// default), this number still counts up to 64 ended closures for each lease. Without a
-    /// capacity, it also counts an ended closure whose job is queued, such as one cancelled during
-    /// a pause. With a capacity of 1,024 or more, it still counts up to 64 ended detached closures
-    /// for each lease.
+    /// Accepted tasks that have not ended, including those that run. Some ended closures count,
+    /// too:
+    ///
+    /// - Without a capacity (the default), up to 64 ended closures for each lease.
+    /// - Without a capacity, an ended closure whose job is still queued, such as one cancelled
+    ///   during a pause.
+    /// - With a capacity of 1,024 or more, up to 64 ended detached closures for each lease.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
@@ -241,9 +244,9 @@ impl Report {
         self.queues.iter().zip(&self.backlogged).filter(|it| *it.1).map(|it| it.0)
     }
 
-    /// Returns Jain's index (1984) of the weighted service of the backlogged queues. The index is 1
-    /// if each queue got its share, and 1 / n if one of n queues got all the service. Returns
-    /// `None` if there are fewer than two backlogged queues.
+    /// Divides the service of each backlogged queue by the queue's weight, and returns Jain's index
+    /// (1984) of the results. The index is 1 if each queue got its share, and 1 / n if one of n
+    /// queues got all the service. Returns `None` if there are fewer than two backlogged queues.
     ///
     /// # Examples
     ///
@@ -260,9 +263,9 @@ impl Report {
         (count >= 2 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
     }
 
-    /// Returns the largest difference in weighted service between two backlogged queues. The
-    /// [promise](crate::fair) bounds this difference. Returns `None` if there are fewer than two
-    /// backlogged queues.
+    /// Divides the service of each backlogged queue by the queue's weight, and returns the largest
+    /// difference between two queues. The [promise](crate::fair) bounds this difference. Returns
+    /// `None` if there are fewer than two backlogged queues.
     ///
     /// # Examples
     ///

@@ -1,5 +1,6 @@
-//! Drops queued tasks unrun. Each caller has a lease of the queue, so the queue's slot is not freed
-//! meanwhile. If the caller runs no task, the lease is a *hold* (`ends.rs`).
+//! Drops queued tasks unrun. Each caller has a *lease*, the right to run tasks of the queue. While
+//! the caller has it, the queue's slot is not freed. If the caller runs no task, the lease is a
+//! *hold* (`ends.rs`).
 
 use super::Scheduler;
 use crate::executor::PanicHandler;
@@ -9,8 +10,10 @@ use crate::sync::Relaxed;
 use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
 
 /// Returns the cause for dropping the queue's jobs, if the queue is cancelled or the executor has
-/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). So the caller
-/// sees the cancellation or the end, or the thread that then drops the queued jobs sees the job.
+/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). The thread that
+/// cancels the queue, or notes the executor's end, marks this first, then fences, and then drops
+/// the queued jobs. So that thread sees the caller's job, or the caller sees the cancellation or
+/// the end.
 #[inline(always)]
 pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause> {
     if line.life.look().is_cancelled() {
@@ -69,10 +72,10 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     panics.take(|| drop(job));
 }
 
-/// Takes a tombstone, a job whose task another thread has claimed, off its count. If that thread
-/// has left the ended task in the life word's count, takes the task off that count. Otherwise takes
-/// the job off `litter`, the count of the other tombstones. A late job that polls a future of an
-/// earlier queue in the slot is not in `litter`.
+/// Takes a tombstone off the count that contains it. Another thread has claimed the tombstone's
+/// `task`. If that thread has kept the ended task in the life word's count, takes the task off that
+/// count. Otherwise takes the job off `litter`, the count of the other tombstones. Changes neither
+/// count if the task is a future of an earlier queue in the slot: its late job is not in `litter`.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         line.life.end_tasks(1);

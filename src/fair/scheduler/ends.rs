@@ -1,5 +1,9 @@
-//! Ends leases and queues, and drops the queued tasks when the executor ends. A *hold* is a lease
-//! under which no task runs. While a thread has a hold on a queue, the queue's slot is not freed.
+//! Ends leases and queues, and drops the queued tasks when the executor ends. A *lease* is a
+//! thread's right to run tasks of a queue. A *hold* is a lease under which no task runs. While a
+//! thread has a hold on a queue, the queue's slot is not freed.
+//!
+//! A *server* is a thread that runs a queue's tasks under a lease. A *joiner* is a thread that
+//! waits until the queue may run one more task, and then runs a task itself.
 
 use super::Scheduler;
 use super::drops::{discard, end_futures};
@@ -32,9 +36,9 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. If the queue is then over, frees its slot. If the queue is then
-/// idle, wakes the threads that wait for this. If a place has become free, makes sure that it is
-/// used.
+/// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue is idle
+/// now, wakes the threads that wait until it is idle. If one more task may run now, makes sure that
+/// a thread serves the queue, and wakes the queue's joiners.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     let look = line.life.end_lease();
@@ -48,9 +52,10 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
         }
         end_lease(scheduler, line);
     }
-    // A thread that lowers the limit, or waits until the queue is idle, writes first, then fences
-    // and looks at the leases. So that thread sees that this lease has ended, or the reads below
-    // see the new limit or the waiting thread.
+    // This thread ends its lease, then fences, and then reads the limit and the waiting threads. A
+    // thread that lowers the limit, or waits until the queue is idle, writes first, then fences,
+    // and then reads the number of leases. So at least one of the two threads sees the other's
+    // write.
     LOOK.fence();
     if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
@@ -115,18 +120,19 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // job. A thread that begins to wait for a task sees it, too, or this thread sees the joiner.
     LOOK.fence();
     line.joiners.wake();
-    // The queued tasks are dropped before `is_cancelled` is set. Otherwise running tasks could see
-    // `is_cancelled` and stop, and their threads would drop queued tasks that this call's result
-    // misses.
+    // The queued tasks are dropped before `is_cancelled` is set. Otherwise a running task could see
+    // `is_cancelled` and stop. Its thread would then drop queued tasks, which the result of this
+    // call would not count.
     let panics = &scheduler.below.panics;
     let dropped = scheduler.below.as_dropper(|| {
         let dropped = discard(panics, line, line.cause());
         dropped + end_futures(panics, line, line.cause())
     });
     line.is_cancelled.store(true, Relaxed);
-    // Servers have to drop the tasks that arrive late, and no server comes to a paused queue. This
-    // comes after the drops: a server that sees a resumed queue may begin its tasks. A listener of
-    // the queue's end may wait for a late task, so it is told after this.
+    // Ends a pause, because servers have to drop the tasks that arrive late, and no server comes to
+    // a paused queue. The pause ends after the drops above: a server that sees a resumed queue may
+    // begin its tasks. It ends before `tell_end`, because a listener of the queue's end may wait
+    // for a late task.
     line.life.end_pause();
     changed(scheduler, line);
     // A scheduler over the queue drops its tasks, too.
@@ -150,10 +156,10 @@ pub(crate) fn cancel_if_there(
 
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
-    // `cancel_each` ends leases, and each end may submit a ticket. The executor refuses the ticket,
-    // and dropping it calls this function again on this thread. `CANCELLING` ends that recursion.
-    // Tasks that this thread queues meanwhile are dropped by a later round of `cancel_each`, and
-    // those of other threads by the thread that pushes them.
+    // `cancel_each` ends leases, and the end of a lease may submit a ticket. The executor refuses
+    // the ticket, and the drop of the ticket calls this function again on this thread. `CANCELLING`
+    // ends that recursion. If this thread queues a task during `cancel_each`, a later round drops
+    // it. If another thread queues a task, that thread drops it.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         scheduler.below.as_dropper(|| cancel_each(scheduler));
@@ -168,14 +174,18 @@ pub(crate) fn is_cancelling(scheduler: &Scheduler) -> bool {
 
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
-    // A thread that pushes a task after the first round finds the queue out of the ready set, and
-    // looks after the task itself. While the first round takes a queue out of the set, a leaving
-    // ticket may miss other queues of the same group (`policy/ready.rs`). The second round drops
-    // the tasks of these other queues. A destructor in a round can queue a task, or end the
-    // executor. The round may have passed that task's queue, or a queue whose futures must end
-    // then. So the rounds go on until one changes nothing. If the executor is cancelled but has not
-    // reported its end, two rounds are enough, because its end begins new ones. Until then the
-    // queues accept tasks, so destructors that spawn others could keep the rounds going.
+    // The first round takes each queue out of its ready set. A thread that pushes a task later
+    // finds the queue out of the set, and makes sure itself that the task is run or dropped. While
+    // this thread takes a queue out, a ticket that leaves may miss other queues of the same group
+    // of slots (`policy/ready.rs`). The second round drops the tasks of these other queues.
+    //
+    // A destructor in a round can queue a task, or end the executor. The round may have passed the
+    // queue of that task already, or a queue whose futures must end with the executor. So the
+    // rounds go on until one changes nothing.
+    //
+    // If the executor is cancelled but has not reported its end, two rounds are enough, because the
+    // report will begin new rounds. Until then the queues accept tasks, so destructors that spawn
+    // tasks could keep the rounds going.
     let (mut is_first, mut goes_on) = (true, true);
     while goes_on {
         let (was_ended, mut dropped) = (below.is_ended(), 0);
@@ -199,9 +209,10 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 }
 
 /// Marks all queues as cancelled, and returns their tokens. The caller then drops the tasks, queue
-/// by queue. A destructor of such a task may wait for a task of another queue. The mark of that
-/// queue lets the destructor's thread drop the other task. The caller cancels the tokens last,
-/// because their listeners may wait for the scheduler.
+/// by queue. It cancels the tokens last, because their listeners may wait for the scheduler.
+///
+/// All queues are marked before any task is dropped, because a destructor may wait for a task of
+/// another queue. If that other queue is marked, the destructor's thread drops that task.
 pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();
@@ -222,9 +233,9 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     tokens
 }
 
-/// Wakes the joiners of all queues, so that they drop their tasks. The caller has marked queues as
-/// cancelled, or has noted the executor's end. This thread may come to these tasks much later,
-/// because a destructor may wait.
+/// Wakes the joiners of all queues, so that each drops the task for which it waits. The caller has
+/// marked queues as cancelled, or has noted the executor's end. The caller drops queued tasks next,
+/// but may reach the joiners' tasks much later, because a destructor may wait.
 fn wake_joiners(scheduler: &Scheduler) {
     LOOK.fence();
     scheduler.queues.table.iter().for_each(|line| line.joiners.wake());
@@ -310,10 +321,10 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Cancels the queue if its token is cancelled, or ends the scheduler if the token of the
-/// executor's end is. Does so only on a thread that is telling listeners. The caller is about to
-/// wait until the queue is idle. Perhaps only this thread would take that step, and only after the
-/// wait.
+/// Cancels the queue if its token is cancelled. Otherwise ends the scheduler if the token of the
+/// executor's end is cancelled. Does so only on a thread that is calling a token's listeners. The
+/// caller is about to wait until the queue is idle. Perhaps only a later listener would take this
+/// step, and this thread would call that listener only after the wait. So it would wait for itself.
 pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     if !is_telling() || line.is_idle() {

@@ -1,11 +1,12 @@
-//! Hand-overs: a *ticket*, the scheduler's job that serves queues, goes to the executor. It comes
-//! back as a call of [`HandOver`].
+//! Hands tickets over to the executor. A *ticket* is the scheduler's job that serves queues. When
+//! the executor runs or drops a ticket, the ticket calls [`HandOver`]. Another ticket is *wanted*
+//! if no ticket looks for work, and there are fewer tickets than allowed.
 //!
-//! `serving` builds on `scheduler`; only through this trait does `scheduler` call `serving`. The
-//! calls can recurse. A thread that ends a *lease*, its turn at a queue, may find the queue ready,
-//! and submits a ticket. If the executor runs the ticket at once, that thread serves the queues. If
-//! the executor drops the ticket, that thread drops the tasks. In both cases the thread ends leases
-//! again.
+//! The folder `serving` builds on `scheduler`; only through this trait does `scheduler` call
+//! `serving`. The calls can recurse. A thread that ends a *lease*, its right to run tasks of a
+//! queue, may find the queue ready, and then submits a ticket. If the executor runs the ticket at
+//! once, that thread serves the queues. If the executor drops the ticket, that thread drops the
+//! tasks. In both cases the thread ends leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -55,10 +56,10 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` returns `false` while there is a *guard*, a thread that submits a ticket or
-            // blocks while it serves. The guard will look after the queued tasks. But if the
-            // executor is cancelled, the guard may be blocked, and wait for these very tasks. So
-            // this thread cancels them.
+            // `dropped` returns `false` while another ticket or a *guard* is left. A guard is a
+            // thread that submits a ticket, or blocks while it serves. The other ticket or the
+            // guard looks after the queued tasks. But if the executor is cancelled, their threads
+            // may be blocked, and wait for these very tasks. So this thread cancels the tasks.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -100,14 +101,14 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Starts a thread that calls `come`, and so serves the queues unless the executor now accepts a
-/// ticket. If no thread can be started, the calling thread calls `come`. The caller has seen a
-/// queue in the ready set.
+/// Starts a thread that calls `come`: it submits a ticket, or serves the queues itself if the
+/// executor refuses the ticket. If no thread can be started, the calling thread calls `come`. The
+/// caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // If `is_one_coming` is set already, a started thread has not begun to run. That thread takes
-    // this lock later, and then sees the queue that the caller has seen. So no second thread is
-    // needed.
+    // If `is_one_coming` is set already, the thread of an earlier call has not begun `come` yet.
+    // That thread takes this lock after this thread does, and so sees the queue that the caller has
+    // seen. No second thread is needed.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -132,8 +133,8 @@ fn come(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor panics, tries a second time, because it could
 /// be long until another thread looks for work. If the executor refuses the ticket, the caller must
-/// look for work itself. Another thread may have queued a task and relied on the ticket, which
-/// was counted until the refusal.
+/// look for work itself. Until the refusal the ticket was counted. So another thread may have
+/// queued a task, and relied on this ticket.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;
@@ -170,9 +171,10 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns whether
-/// the caller stops serving. Returns `false` if the executor has panicked, has refused the
-/// successor, or has run it at once. The caller then serves on.
+/// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns `true`
+/// if the executor has accepted the successor; the caller then stops serving. Returns `false` if
+/// the executor has panicked, has refused the successor, or has run it at once. The caller then
+/// goes on serving.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();

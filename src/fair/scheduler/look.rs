@@ -42,9 +42,9 @@ pub(crate) fn changed(scheduler: &Arc<Scheduler>, line: &Line) {
     place_is_free(scheduler, line);
 }
 
-/// Makes sure that a queue is served, because it may run one more task. Also wakes the queue's
-/// joiners (`line/joiners.rs`). The caller has made the change that allows one more task, and has
-/// fenced since.
+/// Makes sure that a queue is served after a change that lets it run one more task. Also wakes the
+/// queue's *joiners*, threads that wait to run a task of the queue themselves. The caller has made
+/// the change, and has passed a `LOOK` fence since.
 pub(crate) fn place_is_free(scheduler: &Arc<Scheduler>, line: &Line) {
     look_after(scheduler, line);
     line.joiners.wake();

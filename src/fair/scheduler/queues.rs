@@ -1,4 +1,6 @@
-//! The queues of a scheduler, and their ready sets (I4).
+//! The queues of a scheduler, and their ready sets (I4). A *tier* has the ready set and the policy
+//! for the queues of one priority. A *ticket* is the scheduler's job that serves queues, and a
+//! *lease* is a thread's right to run tasks of one queue.
 
 use crate::fair::LOOK;
 use crate::fair::below::clock::Time;
@@ -53,16 +55,17 @@ impl Queues {
         true
     }
 
-    /// Removes a queue from a ready set whose tickets cannot serve it. For example, the queue is
-    /// paused, has no free place, or has another priority. Then adds the queue to the set of its
-    /// own priority if it is ready.
+    /// Removes a queue from the ready set of `tier`, because a ticket that picks it there cannot
+    /// serve it. For example, the queue is paused, has no free place, or has another priority. Then
+    /// adds the queue to the ready set of its own priority if it is ready.
     pub(crate) fn hide(&self, tier: &Tier, line: &Line) {
         self.take_out(tier, line);
         self.is_shown(line);
     }
 
-    /// Takes a queue without tasks out of the ready set. Returns a task that another thread has
-    /// pushed meanwhile. If there is none, the next producer adds the queue again when its push is
+    /// Takes a queue out of the ready set, because the caller has found no task in it. Then looks
+    /// once more. If another thread has pushed a task by then, returns that task, and adds the
+    /// queue again if it is ready. Otherwise the next producer adds the queue when its push is
     /// complete. The caller has a lease.
     ///
     /// This does not ask for the queue's length, which counts incomplete pushes too. A caller that
@@ -86,9 +89,10 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which converts the queue's debt. Between these two
-    /// steps the higher of the two weights is in force. So a pick or a lease between the steps gets
-    /// a charge that is wrong by at most the charge at the new weight. With the lower weight in
+    /// Changes the weight, and tells the policy, which converts the queue's debt for past service.
+    /// The policy is told before a weight falls, and after a weight rises. So between the two steps
+    /// the higher of the two weights is in force. A pick or a lease between the steps then gets a
+    /// charge that is wrong by at most the charge at the new weight. With the lower weight in
     /// force, the error could be larger by the ratio of the two weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
@@ -102,9 +106,9 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // If another thread has changed the weight since `from` was read, `line.set_weight`
-        // returns that thread's weight. One or two calls of `tell` then report the change from that
-        // weight to `to`.
+        // `line.set_weight` returns the weight that it has replaced. That weight is not `from` if
+        // another thread has changed the weight since `from` was read. One or two calls of `tell`
+        // then report the whole change from the replaced weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

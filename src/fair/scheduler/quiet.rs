@@ -1,6 +1,8 @@
-//! Waits until a queue has no pending task. `end_lease` notifies the waiting threads. No ticket
-//! serves a paused queue. So the threads that wait until a paused queue is idle take out the jobs
-//! of its ended tasks (`line/sweeps.rs`). `sweep_is_due` notifies these threads.
+//! Waits until a queue has no pending task. `end_lease` notifies the waiting threads.
+//!
+//! A paused queue can contain jobs of tasks that have ended, and no ticket serves it. So the
+//! threads that wait until the queue is idle *sweep* it: they take out these jobs
+//! (`line/sweeps.rs`). `sweep_is_due` notifies these threads.
 
 use super::Scheduler;
 use super::drops::sweep_job;
@@ -35,9 +37,9 @@ pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
 /// Wakes the threads that wait until a paused queue is idle, so that they sweep out the jobs of
 /// ended tasks. The caller has paused the queue, or has left such a job in it.
 pub(crate) fn sweep_is_due(line: &Line) {
-    // One thread pauses the queue, a second leaves the job of an ended task in it, and a third
-    // begins to wait. Each fences (`LOOK`), so of any two of these threads at least one sees the
-    // change of the other.
+    // Three threads may meet: one pauses the queue, one leaves the job of an ended task in it, and
+    // one begins to wait. Each makes its change, then fences (`LOOK`), then looks. So of any two of
+    // these threads, at least one sees the other's change.
     LOOK.fence();
     if line.life.look().may_be_swept() {
         if let Some(quiet) = line.quiet.get() {

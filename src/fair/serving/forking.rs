@@ -1,5 +1,7 @@
-//! Offers the forks of a thread that serves a queue, and waits at their latch. `Queue::join` and
-//! `Queue::scope` use these functions.
+//! Offers the forks of a thread that serves a queue, and waits until they have ended. A *fork* is a
+//! half of a `join` or a job of a scope. The forks' owner waits at a *latch*. A latch that is made
+//! within a fork has that fork's latch as its *outer* latch. A *shard* is a list of offered forks
+//! (`line/fork.rs`). `Queue::join` and `Queue::scope` use these functions.
 
 use super::frame::Serving;
 use crate::fair::line::Line;
@@ -11,8 +13,9 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns the index of its shard. `latch` is the fork's innermost latch at
-/// which another thread may wait, or null. Wakes the threads that sleep there or at outer latches.
+/// Offers a fork, and returns the index of the shard with the offer. `latch` is the innermost latch
+/// around the fork at which another thread may wait, or null if there is none. Wakes the threads
+/// that sleep at `latch` or at its outer latches, because they may run this fork.
 ///
 /// # Safety
 ///

@@ -1,5 +1,6 @@
-//! Frames of service. A frame says which queue a thread serves, and for how much of the thread's
-//! time the queue is charged. `SERVING` points to the innermost frame on a thread's stack.
+//! Frames of service. A *frame* lies on the stack of a thread that serves a queue. It says which
+//! queue the thread serves, and for how much of the thread's time the queue is charged. The
+//! thread-local `SERVING` points to the thread's innermost frame.
 
 use crate::fair::line::Line;
 use crate::fair::line::fork::Owner;

@@ -1,8 +1,10 @@
-//! The lane of a lease. A future *yields* if it is woken during its poll, mostly by itself. A lane
-//! holds futures that have yielded, until their next poll.
+//! The lane of a lease. A *lease* is a thread's right to run tasks of one queue. A future *yields*
+//! if it is woken during its poll, mostly by itself. A *lane* is a deque of futures that have
+//! yielded. They stay there until their next poll.
 //!
-//! The lease takes turns between its lane and the injector, so that neither starves. While the
-//! lease runs a job, other servers can steal the futures in its lane.
+//! The lease takes jobs alternately from its lane and from the queue's injector, so that neither
+//! side starves. While the lease runs a job, other threads that serve the queue can steal the
+//! futures in its lane.
 
 use crate::deque::Worker;
 use crate::fair::LOOK;

@@ -1,5 +1,7 @@
-//! During a *lease*, a thread runs tasks of one queue for up to a quantum. A ticket's turn calls
-//! `run`. A thread that waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`.
+//! A *lease* is a thread's right to run tasks of one queue, for up to a quantum. The thread of a
+//! *ticket*, the scheduler's job that serves queues, calls `run` for each lease. A thread that
+//! waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`. A *lane* holds the
+//! futures that were woken during their polls (`lane.rs`).
 
 use super::frame::{Charge, Serving, serving};
 use super::lane::Lane;
@@ -69,8 +71,8 @@ impl Progress {
     }
 
     /// Advances to a new reading of the clock. Ignores a reading that is earlier by at most
-    /// [`ANEW`]. A reading that is earlier by more shows that the clock was reset, so the lease
-    /// begins anew at that reading.
+    /// [`ANEW`]. A reading that is earlier by more shows that the clock was reset. The lease is
+    /// then timed anew from that reading.
     fn has_come_to(&mut self, now: u64) {
         if now >= self.now {
             self.now = now;
@@ -142,9 +144,9 @@ pub(crate) fn run(scheduler: &Arc<Scheduler>, lease: Lease<'_>, start: u64) -> u
     let (time, weight) = (Duration::from_nanos(left), line.weight());
     let service = Service { time, tasks: progress.tasks, weight };
     tier.served(pick, service, &queues.table);
-    // The lease's room in the reservations (`below/reserve.rs`) is released before the fence in
-    // `end_lease`. So a submitter sees the free room after its push, or this ticket's next look
-    // sees the pushed task.
+    // The lease's room in the reservations is released before the `LOOK` fence in `end_lease`. A
+    // submitter pushes a task, fences, and then looks for room (`below/reserve.rs`). So the
+    // submitter sees the free room, or this ticket's next look sees the task.
     queues.tiers.reserves.release(tier.rank);
     end_lease(scheduler, line);
     progress.now
@@ -193,8 +195,9 @@ fn run_tasks(
 }
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
-/// lease. Returns whether `task` has run here. Returns `None` if the queue was paused, or above its
-/// limit, before `task` was reached.
+/// lease. Returns `Some(true)` if this call has come to the job of `task`. Returns `Some(false)` if
+/// `task` is claimed already, or if no job is left. Returns `None` if the queue is paused, or has
+/// more leases than its limit, before `task` is reached.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -288,9 +291,9 @@ fn run_yielded(
     progress.has_tried(scheduler, has_run);
 }
 
-/// Runs a counted task, which leaves the queue's count before its handle reports it done. The
-/// caller passes a lane only with a future; if the future yields, it goes into the lane. Returns
-/// whether the task was run or polled, and `false` for a tombstone.
+/// Runs a *counted* task: the task leaves the queue's count before its handle reports it done. The
+/// caller passes a `lane` only if the task is a future. If that future yields, it goes into the
+/// lane. Returns `true` if the task was run or polled, and `false` if its job is a tombstone.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

@@ -1,6 +1,7 @@
-//! Runs a queue's task on a thread that waits for the task. For this, the task layer calls the
-//! queue's gate, `Pass`. The gate takes a lease, so that the thread counts towards the queue's
-//! limit.
+//! Runs a queue's task on a thread that waits for the task. The code in `src/task` calls the
+//! queue's *gate*, `Pass`, which decides whether the thread may run the task. `try_pass` takes a
+//! *lease*, a thread's right to run tasks of the queue, so that the thread counts towards the
+//! queue's limit.
 
 use super::frame::{Charge, Serving, charging, serving};
 use super::lease::{Progress, run_up_to};
@@ -16,9 +17,9 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited, is_telling};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The most *litter* of a queue: queued jobs whose tasks have ended, and which take up no room in
-/// the queue's capacity. While there is this much litter, each further such job keeps its task's
-/// room until a thread takes the job. So the number of queued jobs is bounded.
+/// The bound on a queue's *litter*: the queued jobs of tasks that have ended and have left the
+/// queue's count. While a queue has this much litter, a further task that ends stays in the count
+/// until a thread takes its job. So a queue's capacity bounds the number of its queued jobs, too.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

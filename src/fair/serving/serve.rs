@@ -1,5 +1,7 @@
-//! A ticket's turn: its thread serves queues for a quantum, then hands on to the next ticket. A
-//! ticket that the executor runs calls `serve`.
+//! The turn of a *ticket*, a job that the scheduler submits to its executor. When the executor runs
+//! the ticket, the ticket calls `serve`. The thread then serves queues for a quantum, and submits
+//! the ticket's successor. It serves a queue under a *lease*, a thread's right to run tasks of one
+//! queue.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
@@ -91,9 +93,10 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         queues.tiers.reserves.release(tier.rank);
         if is_begun {
             end_lease(scheduler, line);
-            // An incomplete push makes its queue look ready. If this lease had the last place,
-            // `end_lease` has put the queue back into the ready set, and this thread would pick it
-            // at once. So this thread first lets the producer run.
+            // While a push is incomplete, the queue looks ready, but has no job to take. If this
+            // lease had the queue's last free place, `end_lease` has put the queue back into the
+            // ready set. This thread would then pick the same queue at once. So it first lets the
+            // pushing thread run.
             give_way();
         }
     }
