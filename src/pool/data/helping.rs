@@ -6,6 +6,7 @@
 //! | server | the worker that runs a service, and meanwhile pushes only the service's items |
 //! | helper | a worker that waits, and may take items that an open service has spawned |
 //! | stranger | a job that need not have run for the awaited half or scope to end |
+//! | hold, offer | of a server: to keep a half in a list on its stack; to push it to its deque |
 //!
 //! ```text
 //!  server's deque:   │ older items │ items that the service spawns │
@@ -23,16 +24,17 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! Among the items that a service has spawned there can be strangers, which a helper leaves. A job
-//! of a scope around the service is a stranger, unless the helper waits for that scope. The job's
-//! first word has the number of services around its scope. From this number the helper sees whether
-//! the scope encloses the service (`Job::are_within`).
+//! Among the items that a service has spawned there can be strangers, which a helper leaves alone.
+//! A job of a scope around the service is a stranger, unless the helper waits for that scope. The
+//! first word of a scope's job has the number of services around the scope. By this number the
+//! helper decides whether the scope encloses the service (`Job::are_within`).
 //!
-//! A helper also helps the thieves of its thief, and their thieves. This is leapfrogging (Wagner
-//! and Calder, 1993; Faxén, 2010). Each service has two wait ids. `wait` identifies the wait for
-//! the service's half or scope; the service *ends* that wait. If the half or scope was made in an
-//! outer service, `within` identifies the wait that the outer service ends. A helper that waits for
-//! half h follows these ids, even if no thief waits yet:
+//! The worker that runs the awaited half is the helper's *thief*. A helper also helps the thieves
+//! of its thief, and their thieves. This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010).
+//! Each service has two *wait ids*, numbers that identify waits. `wait` identifies the wait for the
+//! service's half or scope; the service *ends* that wait. If the half or scope was made in an outer
+//! service, `within` identifies the wait that the outer service ends. A helper that waits for half
+//! h follows these ids, even if no thief waits yet:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within
@@ -65,14 +67,14 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low 32 bits are those of the deque's index at which the service began. The high 32 bits
-    /// are a number that differs from that of the worker's next services. The word is zero if no
-    /// service is open.
+    /// The low 32 bits are the low half of the index in the deque at which the service began. The
+    /// high 32 bits are a number by which the word differs from those of the worker's next
+    /// services. The word is zero if no service is open.
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
-    /// The half or scope was made in an outer service, and this is the wait that the outer service
-    /// ends. Zero if there was no outer service.
+    /// The wait that an outer service ends: the service in which the half or scope was made. Zero
+    /// if it was made outside all services.
     within: AtomicUsize,
 }
 
@@ -90,8 +92,8 @@ impl Default for Services {
 pub(crate) trait Server<T> {
     fn services(&self) -> &Services;
     fn stealer(&self) -> &Stealer<T>;
-    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest half
-    /// if the caller's condition `is_so` holds during the raid.
+    /// Asks the worker to offer the halves that it holds. With `raids`, also takes the oldest of
+    /// them, if `is_so` returns `true` while the worker is kept from letting go of its halves.
     fn take_held(&self, raids: bool, is_so: &dyn Fn() -> bool) -> Option<T>;
 }
 
@@ -114,7 +116,7 @@ pub(crate) struct Views {
 /// around that service.
 ///
 /// If a service has no such item, asks its worker to offer the halves that it holds. With `raids`,
-/// also takes one of these halves.
+/// takes one of these halves instead of an item.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,
@@ -216,9 +218,10 @@ impl View {
         })
     }
 
-    /// Takes the oldest item of the server's deque, if it was pushed while this service was open,
-    /// `is_such` accepts it, and `is_so()` holds. Otherwise asks the server to offer its held
-    /// halves and, with `raids`, takes the oldest of them if `is_so()` holds.
+    /// Takes the oldest item of the server's deque. The item must have been pushed while this
+    /// service was open, and `is_such` and `is_so` must both return `true`. If there is no such
+    /// item, asks the server to offer its held halves. With `raids`, then takes the oldest of these
+    /// halves if `is_so` returns `true`.
     fn take<T, S: Server<T>>(
         &self,
         seats: &[S],
@@ -231,15 +234,18 @@ impl View {
         let stolen = server.stealer().steal_some(|index, words| {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
-        // The server's held halves were made in its innermost service. All other open services of
-        // the server are around that service, so the halves come from this service, too.
+        // A server offers its held halves when a service begins. So it holds only halves that were
+        // made in its innermost service. All its other open services are around that one, so the
+        // halves come from this service, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
-    /// Returns whether the word of this service is unchanged (step c of the picture above).
+    /// Returns whether this service is still open: whether its word is unchanged (step c of the
+    /// picture above).
     fn is_still<T, S: Server<T>>(&self, seats: &[S]) -> bool {
         let service = &seats[self.seat].services().0[self.depth];
-        // Relaxed: the caller's earlier reads acquire (SERVED).
+        // Relaxed: the caller's earlier reads acquire. If they saw a write from after this service,
+        // this load sees that the service has ended (SERVED).
         service.word.load(Relaxed) == self.word
     }
 }

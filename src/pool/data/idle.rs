@@ -1,17 +1,20 @@
 //! Which workers search or sleep, and whether any of them is active.
 //!
-//! `activity` counts the active workers (I4), and how often a worker became active. A worker
-//! becomes active before it takes a job. Suppose that two reads of `activity` are equal and show no
-//! active worker, and that all queues were empty in between. Then the pool was idle between the
-//! reads.
+//! A worker is *active* unless it has gone, or sleeps for lack of jobs, or is about to (I4). A
+//! worker becomes active before it takes a job. `activity` counts the active workers, and how often
+//! a worker became active. Suppose that two reads of `activity` are equal and show no active
+//! worker, and that all queues were empty in between. Then no worker became active between the
+//! reads, so the pool was idle there.
 //!
-//! A worker that finds no job sleeps in `searchers`. If enough other workers run, it is *spare*: it
-//! sleeps in `spares`, where no job wakes it, and may leave after `keep_alive`. A worker that
-//! becomes spare first leaves the count `running`, and then asks again whether enough others run. A
-//! worker that gives its place away also leaves `running` first, and then starts a thread or
-//! notifies a spare worker. If two workers do this at once, the one that leaves `running` later
-//! sees that the other has left, or notifies it. So the pool does not run fewer workers than it
-//! should.
+//! A worker that finds no job *dozes*: it sleeps in `searchers`, or is about to. If enough other
+//! workers run, it is *spare* instead: it sleeps in `spares`, where no job wakes it, and may leave
+//! after `keep_alive`.
+//!
+//! A worker that becomes spare first leaves the count `running`, and then asks again whether enough
+//! others run. A worker that blocks or waits can give its *place* away: another thread then runs in
+//! its stead. This worker also leaves `running` first, and then starts a thread or notifies a spare
+//! worker. If two workers leave `running` at once, the later one sees that the other has left, or
+//! notifies the other. So the pool does not run fewer workers than it should.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -31,10 +34,10 @@ const AGAIN: u64 = 1 << 32;
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Workers that look for jobs, or sleep until there are some. Notified of jobs. A worker
-    /// *dozes* from before it prepares to sleep here until it has woken up.
+    /// Workers look for jobs here, or sleep until there are some. A thread that queues a job
+    /// notifies them. A worker *dozes* from before it prepares to sleep here until it has woken up.
     pub(crate) searchers: Searchers,
-    /// Spare workers sleep here. Notified when one worker less runs, but not of jobs.
+    /// Spare workers sleep here. A thread notifies them when one worker less runs, but not of jobs.
     pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
     counts: CachePadded<Counts>,
@@ -42,7 +45,8 @@ pub struct Idle {
     pub(crate) may_go: AtomicUsize,
     /// How many workers sleep without a timeout for lack of jobs. A hint.
     pub(crate) stay: AtomicUsize,
-    /// Notified when the last active worker rests, when a thread has gone, and when `MISSED` is
+    /// Threads sleep here until the pool is idle or its threads have gone. Notified when the last
+    /// active worker rests, when a thread has gone, and when the bit `MISSED` of `attention` is
     /// set.
     pub(crate) quiet: EventCount,
 }
@@ -99,12 +103,12 @@ impl Idle {
         self.searchers.notify_one();
     }
 
-    /// Notifies a spare worker that one worker less runs, and a dozing worker of jobs that are
-    /// perhaps left.
+    /// Notifies a spare worker, because one worker less runs. Also notifies a dozing worker,
+    /// because jobs are perhaps left.
     pub fn notify_of_place(&self) {
-        // `spares.notify_one` would wake no spare worker while another spare worker searches. The
-        // searching worker might have counted the running workers before this change, and would
-        // sleep again.
+        // `spares.notify_one` would wake no spare worker while another spare worker searches. That
+        // worker might have counted the running workers before this change, and would sleep again.
+        // `notify_many` wakes a worker even while others search.
         self.spares.notify_many(1);
         self.notify_one();
     }
@@ -160,8 +164,9 @@ impl Idle {
 
     /// Returns how many active workers run a job, or look for one.
     pub fn running(&self) -> usize {
-        // Relaxed, also in the next two functions: LOOK_AGAIN orders the count against a thread
-        // that steps aside and then notifies.
+        // Relaxed, also in the next two functions. A worker counts itself off, then notifies.
+        // A worker that becomes spare prepares, then reads the count. By the fences of the two
+        // (LOOK_AGAIN), the spare worker sees the new count or is notified.
         self.counts.running.load(Relaxed)
     }
 
@@ -222,8 +227,9 @@ impl Idle {
             (search, _) = resting.commit_in(park, timeout);
             has_slept = true;
         };
-        // A submitter might have relied on this search, so `found` wakes another worker if there is
-        // more work. After `Aside`, the caller of `wait` does that.
+        // A thread that queued a job might have relied on this search, and woken no worker. So
+        // `found` wakes another worker if there are more jobs. After `Aside`, the caller of `wait`
+        // starts or notifies another thread.
         search.found(|| !matches!(waited, Waited::Aside) && work().0);
         waited
     }
@@ -248,9 +254,9 @@ const BARRED: usize = 1;
 
 /// How many workers *doze*: each is about to prepare in `searchers`, is prepared, or sleeps.
 ///
-/// While no worker dozes, a notifier needs a load and no fence. For that, the first worker to doze
-/// makes all threads execute a barrier. Workers that doze later need no barrier: the notifiers see
-/// the first dozer, and fence.
+/// While no worker dozes, a notifier needs a load and no fence. This is safe because the first
+/// worker to doze makes all threads execute a memory barrier. Workers that doze later need no
+/// barrier: the notifiers see the first dozer, and fence.
 ///
 /// ```text
 ///  dozer                                       notifier
@@ -285,7 +291,8 @@ impl Dozers {
 
     /// If notifiers do not fence on this system, makes all threads execute a barrier, and returns
     /// `true`. Afterwards each notifier sees the caller's earlier writes, or the caller sees the
-    /// notifier's change. If notifiers fence, the caller's own next fence has that effect.
+    /// notifier's change. If notifiers fence, returns `false`. Then the caller's own next fence has
+    /// the same effect.
     pub(crate) fn bar(&self) -> bool {
         let is_asymmetric = self.barrier.is_asymmetric();
         if is_asymmetric {

@@ -39,19 +39,20 @@ pub(crate) struct Pool {
     pub(crate) crew: Mutex<Crew>,
     /// The wanted number of threads: a copy of `Crew::target` for readers without the lock.
     pub(crate) threads: AtomicUsize,
-    /// How many threads the end of the pool waits for, and the bit `ENDING`. GONE
-    /// orders each subtraction; the other changes are `Relaxed`.
+    /// How many threads the end of the pool waits for, and the bit `ENDING`. Each subtraction
+    /// releases (GONE); the other changes are `Relaxed`.
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
-    /// The token of the pool's end. It is cancelled by the thread that cancels the pool, or by the
-    /// last thread of a closing pool before that thread goes.
+    /// The token of the pool's end. The thread that cancels the pool also cancels this token. In a
+    /// closing pool, the last thread cancels it before this thread goes.
     pub(crate) end: End,
     pub(crate) settings: Settings,
     pub(crate) panicked: AtomicUsize,
 }
 
 /// The threads of a pool. A lock suffices, since they come and go rarely. A *seat* is a worker's
-/// entry in the registry.
+/// entry in the registry. A *place* is a worker's right to count as one of the threads that the
+/// pool is to run. A *discharged* worker leaves because there are too many workers.
 #[derive(Default)]
 pub(crate) struct Crew {
     /// How many workers have a seat, and are neither guests nor discharged.
@@ -116,7 +117,7 @@ impl Pool {
     }
 
     /// Returns whether this thread is one of the pool's, and so must not wait for the pool. A
-    /// thread that has stopped working counts until its thread-locals are destroyed.
+    /// thread that has stopped working still counts as one until its thread-locals are destroyed.
     pub(crate) fn is_own_thread(&self) -> bool {
         current::is_thread_of(self.id)
     }
@@ -129,12 +130,14 @@ impl Pool {
         self.look_after_missed();
     }
 
-    /// If a thread is cancelling the pool, makes that thread look again for missed jobs. If a
-    /// hosted pool has lost its last thread, drops the missed jobs.
+    /// Takes care of jobs that were missed. If a thread is cancelling the pool, makes that thread
+    /// look again for jobs to drop. If the pool has lost its last thread, and is *hosted*, so that
+    /// it starts no threads itself, drops the jobs.
     #[inline]
     pub(crate) fn look_after_missed(&self) {
-        // The fence of the caller's `notify_one` or `notify_many` orders this load against
-        // `fence_as_sleeper`.
+        // Relaxed: the thread that has set a bit fences (`fence_as_sleeper`), then looks for jobs.
+        // The caller has queued or moved a job, and has fenced in `notify_one` or `notify_many`.
+        // So this load sees the bit, or that thread sees the job.
         let attention = self.attention.load(Relaxed);
         if attention & (DISCARD | MISSING) != 0 {
             self.notify_of_missed(attention);

@@ -16,14 +16,15 @@ use crossbeam_utils::CachePadded;
 
 pub(crate) struct Seat {
     /// Set when this worker blocks, or sleeps in a wait, and another worker runs in its stead. If
-    /// later too few workers run, another thread clears the flag and rings this worker's bell.
+    /// later too few workers run, another thread clears the flag, and wakes this worker by its
+    /// bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,
     /// Whether the worker takes jobs only in its waits (`WorkerThread::run_in_waits`).
     pub(crate) runs_in_waits: AtomicBool,
-    /// Whether the worker runs a job in its park, by a call of `yields.rs`. Then a thread that wakes
-    /// the worker also wakes another one.
+    /// Whether the worker runs a job in its park, by a call of `yields.rs`. Such a worker is busy,
+    /// so a thread that wakes it also wakes another worker.
     pub(crate) runs_in_park: AtomicBool,
     pub(crate) stealer: Stealer<Job>,
     pub(crate) yielded: Stealer<AnyTask>,
@@ -37,8 +38,9 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Returns the queue for pinned jobs that can wait for the worker's next turn. A worker that
-    /// takes jobs only in its waits has no turns, so for such a worker this is `urgent`.
+    /// Returns the queue for pinned jobs that can wait for the worker's next *turn*, the next job
+    /// of its main loop. A worker that takes jobs only in its waits has no turns, so for this
+    /// worker the queue is `urgent`.
     pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: the caller has the lock of the crew, under which the flag is written.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }

@@ -1,19 +1,20 @@
 //! The shelf: jobs that a waiting worker lays aside, so that other workers find them.
 //!
-//! The owner of a scope finds the scope's jobs in its own deque, on the shelf, or at the old end of
-//! another worker's deque. While the other worker waits, older jobs in its deque can hide the
-//! scope's jobs from the owner. So a waiting worker lays jobs aside (`worker/waits.rs`):
+//! The *owner* of a scope waits for the scope's jobs. A worker that owns a scope finds these jobs
+//! in its own deque, on the shelf, or at the old end of another worker's deque. While the other
+//! worker waits, older jobs in its deque can hide the scope's jobs from the owner. So a waiting
+//! worker lays jobs aside (`worker/waits.rs`):
 //!
-//! - Before the worker gives its place away, `expose` lays aside the deque's newest job of another
-//!   worker's scope, and all older jobs.
+//! - Before the worker lets another thread run in its place, `expose` lays aside the deque's newest
+//!   job of another worker's scope, and all older jobs.
 //! - `help` runs a job, and then jobs of the same scope that this job has left in the deque, until
 //!   the wait is over. `help` lays aside all other jobs that this job has left.
 //!
-//! Jobs of scopes go to the shelf; others go to the injector, or to the shelf if the injector is
-//! closed. An outside thread that spawns a job into a worker's scope puts the job on the shelf. In
-//! a closing pool, that thread runs the job itself. A worker that puts a job on the shelf wakes the
-//! scope's owner by the owner's *bell*, the waker for its waits. The shelf is never closed: that
-//! worker looks again before it leaves.
+//! Jobs of scopes go to the shelf. Other jobs go to the injector, or to the shelf if the injector
+//! is closed. An outside thread that spawns a job into a worker's scope puts the job on the shelf.
+//! In a closing pool, that thread runs the job itself. A worker that puts a job on the shelf wakes
+//! the scope's owner by the owner's *bell*, the waker for its waits. The shelf is never closed,
+//! because a worker that puts a job there looks there again before it leaves the pool.
 
 use crate::pool::frames::frame::bell_of;
 use crate::sync::lock::Mutex;
@@ -30,7 +31,8 @@ pub(crate) struct Shelf {
     len: AtomicUsize,
 }
 
-// Relaxed throughout: `len` is read after the fence of LOOK_AGAIN, or the caller looks again.
+// Relaxed throughout: before a worker sleeps, it fences and then reads `len` (LOOK_AGAIN). A caller
+// that reads `len` without a fence looks again later.
 impl Shelf {
     pub(crate) fn len(&self) -> usize {
         self.len.load(Relaxed)

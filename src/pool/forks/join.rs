@@ -1,10 +1,10 @@
-//! `join`: two closures, perhaps at the same time.
+//! `join`: runs two closures, its *halves*, perhaps at the same time.
 //!
 //! The second half lies on the stack of its *owner*, the worker that calls `join`. While the first
-//! half runs, the owner *holds* the second ([`held`](crate::pool::frames::held)) in a list on its
-//! stack. Or it *offers* the second to thieves, as a job in its deque. If no thread has taken the
-//! second half when the first has ended, the owner runs it. That is the common case, and costs no
-//! allocation and no fence.
+//! half runs, the owner *holds* the second in a list on its stack
+//! ([`held`](crate::pool::frames::held)). Or it *offers* the second to thieves, as a job in its
+//! deque. If no thread has taken the second half when the first has ended, the owner runs it. That
+//! is the common case, and costs no allocation and no fence.
 
 use super::scope::Stays;
 use crate::pool::data::helping::wait_id_of;
@@ -112,13 +112,13 @@ impl ThreadPool {
     /// On any other thread, a worker calls `join` with the closures, unless [callers take
     /// part](crate::pool::Builder::callers_take_part). The caller itself runs the closures if the
     /// pool is closed, or has no thread and can start none. It also runs them if
-    /// [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has kept the worker's call from
-    /// beginning.
+    /// [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has dropped the worker's call before
+    /// it began.
     ///
     /// # Panics
     ///
     /// When neither closure runs any more, resumes the panic of the first, or else of the second.
-    /// If the first panics, and no other thread runs the second, the second is dropped.
+    /// If the first panics, and no other thread has taken the second, the second is dropped.
     ///
     /// # Examples
     ///
@@ -242,11 +242,11 @@ impl Local {
     }
 
     /// Offers all held halves if another worker asks for halves, or this deque is empty. Otherwise
-    /// a thief that later finds the deque empty asks for halves.
+    /// the halves stay held, and a thief that later finds the deque empty asks for them.
     ///
     /// A panic here would end the newest half's frame, although another thread may have the half's
-    /// job. So the guard `Stays` ends the process after such a panic. In `join` itself the guard
-    /// would cost instructions.
+    /// job. So the guard `Stays` ends the process after such a panic. The guard is not in `join`,
+    /// where each call would pay for it with instructions.
     #[cold]
     fn offer_new(&self) {
         let stays = Stays;
@@ -256,8 +256,9 @@ impl Local {
         mem::forget(stays);
     }
 
-    /// Returns whether the half is the owner's, to run or to drop. If a thief has the half, first
-    /// waits until the half's job has ended.
+    /// Decides what becomes of a half after `let_go` has returned `false`. Returns whether the half
+    /// is the owner's, to run or to drop. If a thief has the half, first waits until the half's job
+    /// has ended.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
         let (stays, held) = (Stays, &self.seat.held);

@@ -1,10 +1,10 @@
-//! Jobs that borrow from the thread that waits for them.
+//! Scopes: jobs that borrow from the thread that waits for them.
 //!
 //! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
-//! count of unfinished jobs and the table of its jobs' operations. The address of that table is the
-//! scope's id. A closure that captures at most two words lies in its job. The scope has room for
-//! the first four larger closures of up to six words that its owner spawns, if the owner is a
-//! worker. Other closures are boxed.
+//! count of unfinished jobs, and the table of the operations that run and drop its jobs. The
+//! address of that table is the scope's id. A closure that captures at most two words lies in its
+//! job. A worker's scope has room for four larger closures: the first four of up to six words that
+//! the owner spawns. Other closures are boxed.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -72,8 +72,8 @@ impl ThreadPool {
         result.unwrap_or_else(|error| panic!("a job of the scope has not run: {error}"))
     }
 
-    /// Opens a scope. Drops each job that has not begun when `token` is cancelled. Returns an error
-    /// if a job has not run.
+    /// Opens a scope, calls `f` with it, and waits for the scope's jobs. Drops each job that has
+    /// not begun when `token` is cancelled. Returns an error if a job has not run.
     pub(crate) fn scope_of<'env, R>(
         &'env self,
         token: Option<CancelToken>,
@@ -128,11 +128,11 @@ impl Drop for Stays {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Spawns a closure. If the pool is closed, or has no thread and can start none, the closure
-    /// runs here, at once.
+    /// Spawns a closure. If the pool is closed, or has no thread and can start none, the calling
+    /// thread runs the closure at once.
     ///
     /// Allocates once if the closure captures more than two words. But the first four such closures
-    /// of up to six words need no allocation, if the scope's owner spawns them and is a worker.
+    /// of up to six words need no allocation, if the worker that has opened the scope spawns them.
     ///
     /// # Examples
     ///
@@ -155,11 +155,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// inner scopes.
     ///
     /// By default, a worker that waits for a scope runs no job of the enclosing scopes. After this
-    /// call it also runs the jobs that it has spawned into this scope since the inner scope began.
-    /// It runs the newest first, until the inner scope's jobs have ended. The order is then that of
-    /// rayon.
+    /// call, the worker that has opened this scope also runs jobs of this scope while it waits for
+    /// an inner scope. These are the jobs that it has spawned into this scope since the inner scope
+    /// began. It runs the newest first, until the inner scope's jobs have ended. The order is then
+    /// that of rayon.
     ///
-    /// A job of this scope must not want a lock that its spawner holds across the inner scope. If
+    /// A job of this scope must not want a lock that its spawner holds during the inner scope. If
     /// the job runs on the thread that holds the lock, the job waits for ever.
     ///
     /// # Examples
@@ -212,8 +213,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 impl Core {
-    /// Returns the wait that a job of this scope is within (`data/helping.rs`). If the owner runs
-    /// the job, this is the wait around the scope; otherwise it is the wait for the scope.
+    /// Returns the id of the wait that a job of this scope is within (`data/helping.rs`). If the
+    /// owner runs the job, this is the wait that the innermost service around the scope ends. On
+    /// another thread it is the wait for the scope.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }
@@ -253,8 +255,8 @@ impl Core {
     }
 }
 
-/// Waits on a thread that is no worker of the pool. `call` gets the waker to wake when `is_over`
-/// returns `true`.
+/// Waits until `is_over` returns `true`, on a thread that is no worker of the pool. `call` gets a
+/// waker. Another thread wakes it when the wait is over.
 #[cold]
 pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) {
     Bed::hesitate(&is_over);
@@ -272,7 +274,8 @@ pub(crate) fn sleep_until(is_over: impl Fn() -> bool, call: impl FnOnce(Waker)) 
 ///
 /// # Safety
 ///
-/// 1. The words hold a closure of the scope that has this kind, and no thread uses them afterwards.
+/// 1. The words at `capture` hold a closure of the scope to which `kind` belongs. No thread uses
+///    these words afterwards.
 unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
     let this = kind.cast::<Core>();
     // SAFETY: I7 — the scope waits for the job, which is not counted off yet.
@@ -296,7 +299,8 @@ unsafe fn run(capture: *mut Capture, kind: *const Kind) -> bool {
 ///
 /// # Safety
 ///
-/// 1. The words hold a closure of the scope that has this kind, and no thread uses them afterwards.
+/// 1. The words at `capture` hold a closure of the scope to which `kind` belongs. No thread uses
+///    these words afterwards.
 unsafe fn drop_unrun(capture: *mut Capture, kind: *const Kind) {
     let this = kind.cast::<Core>();
     // SAFETY: 1 — the words hold a closure of this kind, and no other call reads it.
@@ -325,8 +329,9 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the scope's jobs in this deque and on the shelf. Also runs jobs of this worker's outer
-    /// scopes with `run_in_inner_waits`. Lays aside the other jobs that it meets in the deque.
+    /// Runs the scope's jobs in this deque and on the shelf. Also runs jobs of outer scopes of this
+    /// worker for which `run_in_inner_waits` was called. Lays aside the other jobs that it meets in
+    /// the deque, so that other workers find them.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {

@@ -3,13 +3,13 @@
 //! The job and the handle share one allocation, with the closure, the result and a mark. The job or
 //! the handle, whichever comes first, takes the closure and runs it.
 //!
-//! A worker in a wait looks for jobs by the id of the wait. If another thread runs the job, the
-//! handle's `join` waits with an id of its own, and not with the scope's. So no other job of the
-//! scope runs in that wait (I9).
+//! A worker in a wait chooses the jobs that it runs by the id of the wait. If another thread runs
+//! the job, the handle's `join` waits with an id of its own, and not with the scope's. So no other
+//! job of the scope runs in that wait (I9).
 //!
-//! The scope keeps a panic until a `join` returns it. At its end the scope resumes a panic that no
-//! `join` has returned; `std::thread::scope` panics in this case, too. A forgotten handle does no
-//! harm, since the scope does not rely on it.
+//! If a job with a handle panics, the scope keeps the panic until the handle's `join` returns it.
+//! At its end the scope resumes a panic that no `join` has returned; `std::thread::scope` panics in
+//! this case, too. A forgotten handle does no harm, since the scope does not rely on it.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -44,8 +44,8 @@ struct ScopedState<F, T> {
 enum Stage<F, T> {
     Queued(F),
     Running,
-    /// The closure has run, or never will. The handle takes the result from here. An error is kept
-    /// by the scope (`Failures::keep`).
+    /// The closure has run, or never will. The handle takes the result from here. If there is an
+    /// error, the scope has it (`Failures::keep`), and this is `None`.
     Done(Option<T>),
 }
 
@@ -146,8 +146,8 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // In both cases below `drop_unrun` has counted the job as dropped. This takes the count
-        // back, because the handle has taken the closure (case 1) or gets the error (case 2).
+        // `drop_unrun` has counted the job as dropped. Both cases below take that count back. In
+        // the first the handle has taken the closure; in the second the handle gets the error.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -250,8 +250,9 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.task.take().ok_or_else(|| self.core.failures.take_kept(self.wait_id()))
     }
 
-    /// Returns whether the closure has run, or never will: then [`join`](Self::join) does not wait.
-    /// A closure that never runs might not be dropped yet, but is dropped before the scope ends.
+    /// Returns whether the closure has run, or never will. If so, [`join`](Self::join) does not
+    /// wait. A closure that never runs might not be dropped yet, but is dropped before the scope
+    /// ends.
     ///
     /// # Examples
     ///

@@ -17,7 +17,7 @@ pub(crate) struct Closure {
 type Words = MaybeUninit<[usize; 2]>;
 
 /// Memory on a stack for up to four closures that are too large for the words of a `Closure`. Each
-/// place is used once, since most scopes have few jobs.
+/// place takes one closure and is not used again. That suffices, since most scopes have few jobs.
 pub(crate) struct Room {
     used: AtomicUsize,
     places: [Cell<MaybeUninit<Captures>>; 4],
@@ -153,8 +153,8 @@ impl Closure {
         InlineClosure::closure(Box::new(f))
     }
 
-    /// Runs the closure where it lies, because copying the words would wait for the stores that
-    /// wrote them.
+    /// Runs the closure where it lies. It is not copied first, because the copy would wait for the
+    /// stores that wrote the words.
     ///
     /// # Safety
     ///

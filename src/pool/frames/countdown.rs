@@ -1,9 +1,10 @@
-//! How many jobs of a scope have not ended. The scope's *owner*, the thread that waits for the
-//! jobs, counts without a locked instruction. Its *bell* wakes it from this wait.
+//! The count of a scope's jobs that have not ended. The scope's *owner*, the thread that waits for
+//! the jobs, counts without a locked instruction. Its *bell* wakes it from this wait.
 //!
 //! In the word `own`, the owner's thread counts up for each job that it spawns, and down for each
 //! that it has run. Other threads count in the word `common`. When the owner asks whether all jobs
-//! have ended, it moves the count in `own` to `common`. Until then `common` can be below zero.
+//! have ended, it moves the count in `own` to `common`. Until then `common` can be below zero:
+//! another thread counts off a job there that the owner has counted in `own`.
 
 use crate::pool::JOINED;
 use crate::sync::{AtomicUsize, Relaxed};
@@ -41,14 +42,14 @@ impl Countdown {
 
     /// Counts one more job, spawned by another thread.
     pub fn add(&self) {
-        // Relaxed: the scope cannot end meanwhile, because one of its jobs or its closure still
-        // runs.
+        // Relaxed: the scope cannot end before this call returns, because its closure or one of its
+        // jobs still runs.
         self.common.fetch_add(ONE, Relaxed);
     }
 
     /// Counts off a job that has ended on another thread. If the owner waits and this was the last
-    /// job, returns the result of `bell`. Calls `bell` before it counts off the job, because the
-    /// scope might be gone afterwards.
+    /// job, returns the result of `bell`. In this case, calls `bell` before it counts off the job,
+    /// because afterwards the scope might be gone.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed);
         loop {

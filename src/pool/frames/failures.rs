@@ -67,9 +67,9 @@ impl Failures {
         self.with(|it| it.cut = Some(error));
     }
 
-    /// Reports how a scope has ended. Resumes the panic of the scope's closure, or else of a job.
-    /// Without a panic, returns an error if a job has not run, and otherwise the closure's result.
-    /// Panics and errors that handles have returned do not count.
+    /// Decides how the call of a scope ends. Resumes the panic of the scope's closure, or else of a
+    /// job. Without a panic, returns an error if a job has not run, and otherwise the closure's
+    /// result. Panics and errors that the `join`s of handles have returned do not count.
     #[inline(always)]
     pub(crate) fn report<R>(&self, result: Result<R, thread::Payload>) -> Result<R, JoinError> {
         match (result, self.take_first()) {
@@ -88,7 +88,7 @@ impl Failures {
     /// Returns the failure that the scope reports at its end. A panic takes precedence over a job
     /// that has not run.
     fn take_first(&self) -> Option<JoinError> {
-        // Relaxed: all jobs have ended, and the owner has seen that (JOINED).
+        // Relaxed: the owner has acquired the ends of all jobs (JOINED), and so sees this flag.
         if self.is_any.load(Relaxed) { self.take_known() } else { None }
     }
 

@@ -29,8 +29,8 @@ pub(crate) struct Core {
     /// Wakes the owner. `None` until the owner waits.
     pub(crate) bell: Mutex<Option<Waker>>,
     pub(crate) failures: Failures,
-    /// Whether the owner also runs the scope's jobs in waits for inner scopes. A permission
-    /// publishes nothing, so its accesses are `Relaxed`.
+    /// Whether the owner also runs the scope's jobs in waits for inner scopes. The flag publishes
+    /// no other data, so its accesses are `Relaxed`.
     pub(crate) runs_in_inner_waits: AtomicBool,
     pub(crate) room: Room,
 }

@@ -1,5 +1,6 @@
-//! Halves of `join`s that their *owner*, the worker that called `join`, holds: linked on its stack,
-//! but not in its deque yet. A *service* is the run of a job for which another thread waits.
+//! The halves of `join`s that a worker *holds*: they are linked on its stack, and not in its deque
+//! yet. A *half* here is the second closure of a `join`; its *owner* is the worker that called
+//! `join`. A *service* is the run of a job for which another thread waits.
 //!
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* its halves by pushing all of them to its deque,
@@ -24,8 +25,8 @@
 //!  Never: c misses 1, and 3 misses a.
 //! ```
 //!
-//! A half that its owner no longer holds has a mark. Halves are offered and taken oldest first, so
-//! in the list the older halves have marks and the newer halves have none. Only the owner changes
+//! A half that was offered or taken has a mark. Halves are offered and taken oldest first, so in
+//! the list the older halves have marks and the newer halves have none. Only the owner changes
 //! `newest`, with one exception: a raider that leaves no half behind clears it. Before the frame of
 //! a half ends, the owner takes the half off the list, marked or not. Then the owner waits until no
 //! raider is left.
@@ -189,7 +190,7 @@ impl Held {
     }
 
     /// Returns whether the owner's deque is empty. Called after `hold`. If this returns `false`, a
-    /// thief that searches sees the half once it finds the deque empty.
+    /// searching thief that later finds the deque empty sees the held half (STOCKED).
     pub fn finds_empty<T>(deque: &Worker<T>) -> bool {
         STOCKED.fence();
         deque.is_empty()
@@ -210,19 +211,21 @@ impl Held {
         self.newest.store(link.cast_mut(), HELD.release());
     }
 
-    /// Lets go of the owner's newest half. On `true` the half is certainly the owner's, to run or
-    /// to drop. On `false` the owner calls `settle`.
+    /// Lets go of the owner's newest half. If this returns `true`, the half is certainly the
+    /// owner's, to run or to drop. If it returns `false`, a raider might have been here, and the
+    /// owner calls `settle`.
     #[inline(always)]
     pub fn let_go(&self, link: &Link) -> bool {
         let older = link.state.load(Relaxed); // Relaxed: `settle` looks again if a raider was here
         if mark_of(older) != 0 {
-            // The list is emptied before `settle` fences, so that a later raider does not look at
-            // this frame.
+            // All older halves have marks too, so the list is emptied. This comes before the fence
+            // of `settle`, so that a later raider does not look at this frame.
             self.newest.store(ptr::null_mut(), Relaxed); // Relaxed: LET_GO orders it
             return false;
         }
         self.newest.store(older, HELD.release());
-        // A raider fences for both threads, unless `FENCED` is set.
+        // `keep_order` stops only the compiler. A raider fences for both threads, unless `FENCED`
+        // is set.
         Barrier::keep_order();
         self.call.load(Relaxed) == 0 // Relaxed: only the owner itself writes a zero
     }
@@ -276,8 +279,9 @@ impl Held {
         self.newest.store(ptr::null_mut(), Relaxed);
     }
 
-    /// Takes the oldest half that the owner holds, unless `look` returns `None`. `look` returns the
-    /// wait that the owner's innermost service ends. During the call the owner lets go of no half.
+    /// Takes the oldest half that the owner holds. Returns `None` if there is none, if another
+    /// thread raids or the owner offers, or if `look` returns `None`. `look` returns the wait that
+    /// the owner's innermost service ends. During the call the owner lets go of no half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
@@ -308,7 +312,7 @@ impl Held {
     }
 
     /// Sets `RAIDING`, which keeps other threads out until the result is dropped. If another thread
-    /// has set it, returns `None`, or waits for that thread if `waits`.
+    /// has set `RAIDING`, returns `None`. With `waits`, waits for that thread instead.
     fn keep_out(&self, waits: bool) -> Option<KeptOut<'_>> {
         loop {
             let call = self.call.load(Relaxed);
@@ -317,8 +321,9 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // A raid ends with `CALLED` set. Then the owner's next `let_go` returns `false`,
-                // and `settle` looks at the half's mark. An offer leaves no half to check.
+                // A raid leaves `CALLED` set. Then the owner's next `let_go` returns `false`, and
+                // `settle` looks at the half's mark. An offer need not set `CALLED`, because no
+                // held half is left to check.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }

@@ -1,5 +1,7 @@
-//! How the threads of a pool start, block, are discharged, and go. The lock of the crew guards
-//! their counts. The user's wakers are called outside that lock.
+//! How the threads of a pool start, block, are *discharged* because there are too many, and go. The
+//! *crew* is the record of these threads; its lock guards their counts. The user's wakers are
+//! called outside that lock. A *place* is a worker's right to count as one of the threads that the
+//! pool is to run. A worker is *spare* if it sleeps because enough others run.
 
 use super::local::{Local, Vacancy};
 use crate::deque::Worker;
@@ -21,7 +23,7 @@ use std::io;
 impl Pool {
     /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
     /// afterwards, because the system gives none, or another thread is closing the pool. The caller
-    /// then refuses its job. Even if the injector still took the job, no thread would run it.
+    /// then refuses its job, because no thread would run the job even if the injector took it.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);
@@ -141,8 +143,8 @@ impl Pool {
         Vacancy { shared: Arc::clone(this), seat, deque, yielded, bell }
     }
 
-    /// Removes the seat of a thread that does not start. The caller releases the lock, and then
-    /// calls `Idle::rest` and `go`, as `give_up` does.
+    /// Removes the seat of a thread that could not be started. The caller releases the lock, and
+    /// then calls `Idle::rest` and `go`, as `give_up` does.
     pub(crate) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
         self.registry.remove(seat);
         crew.taken[seat.index] = false;
@@ -186,9 +188,9 @@ impl Pool {
         result
     }
 
-    /// Discharges the calling worker if there are too many, and returns whether it did. A closing
-    /// pool discharges no worker: its workers leave by themselves, and until then each might have
-    /// to run the last job.
+    /// Discharges the calling worker, which then leaves, if there are too many workers. Returns
+    /// whether it did. A closing pool discharges no worker: its workers leave by themselves, and
+    /// until then each might have to run the last job.
     pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -204,7 +206,7 @@ impl Pool {
     }
 
     /// Lets another thread take the place of a worker that begins to block. Afterwards
-    /// `relies_on_others` of the seat says whether another thread has the place.
+    /// `relies_on_others` of the seat says whether another thread has taken the place.
     pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) {
         let mut crew = this.crew.lock();
         let before = crew.alive;
@@ -250,8 +252,9 @@ impl Pool {
         if surplus > self.idle.may_go.load(Relaxed) {
             // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
             // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
-            // `notify_one` would wake the same worker each time, the last to fall asleep. The
-            // call below wakes twice as many as are surplus, so that the next calls need wake none.
+            // `notify_one` would wake the same worker each time, the last to fall asleep. The call
+            // below wakes twice as many workers as are surplus. So the next calls of `end_blocking`
+            // need to wake none.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {
@@ -260,9 +263,9 @@ impl Pool {
         }
     }
 
-    /// Returns whether at least `others` more workers run than are wanted. A caller that counts as
-    /// running passes 1, for itself. Workers that rest, block or sleep in a wait do not count. In a
-    /// closed pool the answer is `false`.
+    /// Returns whether enough workers run: the wanted number and at least `others` more. A caller
+    /// that itself counts as running passes 1, and so asks about the other workers. Workers that
+    /// rest, block or sleep in a wait do not count. In a closed pool the answer is `false`.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0 && attention & CLOSED == 0 && {
@@ -281,9 +284,9 @@ impl Pool {
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
     /// jobs to it. The worker no longer counts as running, and this call notifies another worker. A
-    /// worker keeps its seat if jobs are pinned to it. A discharged worker of a closing pool keeps
-    /// its seat too, since the other workers might have left. In both cases the worker is no longer
-    /// discharged, and this call returns `false`.
+    /// worker keeps its seat if jobs are pinned to it. A discharged worker keeps its seat also if
+    /// the pool is closing, since the other workers might have left. If the worker keeps its seat,
+    /// it is no longer discharged, and this call returns `false`.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
@@ -312,7 +315,7 @@ impl Pool {
         this.give_up(&result);
         // This worker might have used up a notification that was meant for any worker, so each call
         // below notifies another. A guest's place ends with the guest. Any other worker leaves its
-        // place free, so `notify_of_place` also notifies a spare worker.
+        // place free, so `notify_of_place` also notifies a spare worker, which can take the place.
         if seat.is_guest {
             this.idle.notify_one();
         } else {
@@ -339,15 +342,15 @@ impl Pool {
         this.give_up(&result);
     }
 
-    /// Counts a thread as gone. The last thread of a closing pool first calls `tell_end`. The count
-    /// still includes that thread meanwhile, so the threads that wait for the pool's end also wait
-    /// for `tell_end`.
+    /// Counts a thread as gone. The last thread of a closing pool first calls `tell_end`, which
+    /// reports the pool's end. During that call the count still includes the thread. So the threads
+    /// that wait for the pool's end also wait for `tell_end`.
     pub(crate) fn go(&self) {
         let mut present = self.present.load(Relaxed);
         loop {
             if present == PRESENT | ENDING {
-                // Read again, with acquire. So the destructors and listeners that `tell_end` calls
-                // see the writes of the threads that have gone.
+                // Read again, with acquire (GONE). So the destructors and listeners that `tell_end`
+                // calls see the writes of the threads that have gone.
                 present = self.present.load(GONE.acquire());
                 // A destructor that `tell_end` calls might wait for the pool's end. It gets an
                 // error instead, as on a thread of the pool.
@@ -371,13 +374,13 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// In a section that blocks, starts a thread for the jobs that are left, if the pool is closing
-    /// and all others block too. Called after this worker has put jobs into its own deque, or has
-    /// moved jobs.
+    /// If this worker is in a section that blocks, and the pool is closing, makes sure that a
+    /// thread runs the remaining jobs. It starts one if all other threads block too. Called after
+    /// this worker has put jobs into its own deque, or has moved jobs.
     ///
-    /// This worker runs none of them before its section ends, and the other threads may have left.
-    /// A thread that leaves later takes the lock after this call, so it sees the jobs and starts a
-    /// thread (`unseat`).
+    /// This worker runs none of these jobs before its section ends, and the other threads may have
+    /// left. A thread that leaves later takes the lock of the crew after this call. So it sees the
+    /// jobs, and starts a thread for them (`unseat`).
     #[inline(always)]
     pub(crate) fn start_if_closing(&self) {
         if self.has_stepped_aside.get() {

@@ -60,14 +60,16 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether the worker has a place that it can give away. It has none before its start hook has
-    /// returned, and while it parks for lack of jobs.
+    /// Whether the worker has a *place*: the right to count as one of the running workers, which it
+    /// can give away. It has none before its start hook has returned, and while it parks for lack
+    /// of jobs.
     pub(crate) has_place: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.
     pub(crate) has_stepped_aside: Cell<bool>,
     pub(crate) is_discharged: Cell<bool>,
-    /// When the present period of `keep_alive` began, if there is one.
+    /// When the time `keep_alive` began, after which the worker may leave; `None` if it has not
+    /// begun.
     pub(crate) may_go_since: Cell<Option<Instant>>,
     pub(crate) busy_since: Cell<Instant>,
     /// Whether the worker's last sleep for lack of work was shorter than `SHORT_SLEEP`.

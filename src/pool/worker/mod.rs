@@ -1,5 +1,7 @@
-//! The life of a worker: it finds a job and runs it, or sleeps. Before each turn it reads the word
-//! `attention`, whose bits call it to other work.
+//! The life of a worker: it finds a job and runs it, which is one *turn*, or sleeps. Before each
+//! turn it reads the word `attention`, whose bits call it to other work. A worker is *spare* if
+//! enough others run; it then sleeps where no job wakes it. A future has *yielded* if it woke
+//! itself while a worker polled it. A *tombstone* is a job whose task another thread has claimed.
 
 pub(crate) mod crew;
 pub(crate) mod local;
@@ -27,7 +29,7 @@ use search::{Next, SHORT_SLEEP};
 const URGENT: usize = !(MISSING | CLOSED | SPARE | MISSED);
 
 // An access below without a comment is `Relaxed` because each turn reads `attention` again. The
-// data behind its bits is under a lock or in a queue.
+// data to which its bits refer is under a lock or in a queue.
 impl Local {
     /// Makes this thread a worker, until the worker leaves the pool.
     pub(crate) fn live(vacancy: Vacancy) {
@@ -118,9 +120,9 @@ impl Local {
 
     /// Returns the newest job of the deque, unless this turn has to begin with something else.
     ///
-    /// `next` would find the same job, but return it from one of several branches. For such a
-    /// branch, the compiler stores the job in single words, and at once loads it in pairs. Such a
-    /// load waits until the stores have reached the cache.
+    /// This is separate from `next` for speed. `next` would find the same job, but return it from
+    /// one of several branches. For such a branch, the compiler stores the job in single words, and
+    /// at once loads it in pairs. Such a load waits until the stores have reached the cache.
     #[inline(always)]
     fn next_own(&self) -> Option<Job> {
         let attention = self.shared.attention.load(Relaxed);
@@ -148,14 +150,15 @@ impl Local {
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // While `SPARE` is set, a worker asks in `search`, before it steals, whether enough
-            // others run. A worker whose own jobs never end does not reach `search`. So in turns
-            // that look around, it asks here, too.
+            // `SPARE` says that there are too many workers. Then a worker asks in `search`, before
+            // it steals, whether enough others run. A worker whose own jobs never end does not
+            // reach `search`. So in turns that begin with `look_around`, it asks here, too.
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
-            // `search` steals first, and so could starve the injector. So a worker without jobs of
-            // its own looks around here, too, unless it is the surplus worker.
+            // While `SPARE` is set, a worker without jobs of its own goes on to `search`, which
+            // steals before it looks at the injector. That could starve the injector's jobs. So in
+            // turns that begin with `look_around` it calls `find` first, unless enough others run.
             let may_look = || self.looks_around() && !self.shared.run_enough(1);
             if attention & SPARE == 0 || self.has_own() || may_look() {
                 if let Some(job) = self.find() {
@@ -224,8 +227,9 @@ impl Local {
             search = self.hook_aside(parks, search, sleepers, !is_spare);
         }
         let resting = search.prepare();
-        // `attention` is read before the look at the injector. If it says `CLOSED`, the injector
-        // was closed by then. A closed injector that is empty at the look stays empty (I2).
+        // Read with acquire, and before the look at the injector. So if this load says `CLOSED`,
+        // the look sees the injector closed (CALLED). A closed injector that is empty at the look
+        // stays empty (I2).
         let attention = shared.attention.load(CALLED.acquire());
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
         // other workers might have left already (I2), so the spare worker looks for jobs itself.
@@ -281,8 +285,8 @@ impl Local {
         now
     }
 
-    /// Returns how much is left of `keep_alive`. That time began with the first sleep with a
-    /// timeout since the worker's last job. So a wake-up without a job does not prolong it.
+    /// Returns how much is left of `keep_alive`. That time begins when the worker first sleeps with
+    /// a timeout after its last job. So a wake-up without a job does not prolong it.
     fn time_left(&self, now: Instant) -> Duration {
         let since = self.may_go_since.get().unwrap_or(now);
         self.may_go_since.set(Some(since));
@@ -337,9 +341,10 @@ impl Local {
         shared.go();
     }
 
-    /// Ends the search, calls a hook, and begins a new search. The hook can take long. So a thread
-    /// that queues a job meanwhile wakes another worker, and does not rely on this one. With
-    /// `passes_on`, wakes another worker for the jobs of threads that have relied on this search.
+    /// Ends the search, calls a hook, and begins a new search. A notifier relies on a worker that
+    /// searches, and a hook can take long. So during the hook a thread that queues a job wakes
+    /// another worker. With `passes_on`, this call also wakes another worker for jobs whose
+    /// notifiers have relied on the search.
     fn hook_aside<'a>(
         &self,
         hook: &Option<Hook>,

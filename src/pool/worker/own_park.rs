@@ -31,8 +31,8 @@ struct OwnPark {
 }
 
 impl Park for OwnPark {
-    /// Does not catch a panic of the user's park. The worker is active (I4) when the pool reports
-    /// the panic, in `Local::live` or in `drive_park`.
+    /// Lets a panic of the user's park through. `Local::live` or `drive_park` catches it and
+    /// reports it to the pool. The worker is active (I4) at that time.
     fn park(&mut self, timeout: Option<Duration>) {
         self.park.park(timeout);
     }
@@ -44,7 +44,8 @@ impl Park for OwnPark {
 }
 
 /// A waker of the user's. If the waker panics, the pool notifies another worker, and reports the
-/// panic. The pool also notifies another worker if the one that is woken runs a job in its park.
+/// panic. If the woken worker runs a job in its park, it is busy, so the pool also notifies another
+/// worker.
 #[derive(Clone)]
 struct OwnBell {
     waker: Waker,
@@ -57,13 +58,15 @@ impl Wake for OwnBell {
         let OwnBell { waker, pool, seat } = Unwatched::unwrap_or_clone(self);
         if let Err(payload) = thread::catch(|| waker.wake()) {
             pass_on(&pool);
-            // The panic handler can queue a job and wait for it. So a `pass_on` in the handler must
-            // not rely on an outer one, which goes on only after the handler.
+            // The panic handler can queue a job and wait for it. A `pass_on` in the handler must
+            // not rely on the loop of an outer call, which goes on only after the handler. So the
+            // handler runs with `NONE`.
             let outer = passing(NONE);
             pool.report(payload);
             passing(outer);
         } else if seat.runs_in_park.load(Relaxed) {
-            // Relaxed: the notifier has fenced, and `run_in_park` fences after it sets the flag.
+            // Relaxed: the notifier has fenced, and `run_in_park` fences after it sets the flag. So
+            // this load sees the flag, or `run_in_park` sees the notifier's change.
             pass_on(&pool)
         }
     }
@@ -86,11 +89,12 @@ fn passing(now: Passing) -> Passing {
 }
 
 /// Notifies another worker in place of one that runs a job in its park, or whose waker has
-/// panicked. The latter is off the list of sleepers, and perhaps sleeps on.
+/// panicked. A worker whose waker has panicked is off the list of sleepers, and perhaps sleeps on.
 ///
-/// If the same holds for the other worker, the loop notifies a further one. A recursion might not
-/// end, because a worker that has woken can soon be on the list again. The loop makes at most as
-/// many rounds as there are workers: then each is awake, has been, or is off the list.
+/// If the same holds for the other worker, its waker calls `pass_on` again, on this thread. That
+/// inner call only makes the loop below notify a further worker. A recursion might not end, because
+/// a worker that has woken can soon be on the list again. The loop makes at most as many rounds as
+/// there are workers. Then each worker is awake, has been awake, or is off the list.
 #[cold]
 fn pass_on(pool: &Pool) {
     let this = ptr::from_ref(pool);

@@ -1,5 +1,9 @@
 //! How a worker looks for its next job: in its deque, in the injector, on the shelf, and at other
 //! workers' seats.
+//!
+//! A *turn* is the run of one job. The *shelf* has jobs that waiting workers have laid aside. A
+//! future has *yielded* if it woke itself while a worker polled it. A *tombstone* is a job whose
+//! task another thread has claimed.
 
 use super::local::Local;
 use crate::pool::data::helping::Server;
@@ -13,35 +17,36 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
-/// After this many jobs a turn begins at the injector, so that jobs in deques that keep spawning do
-/// not starve the injector's jobs. The number is that of Go's scheduler.
+/// After this many jobs, a worker begins its next turn with `look_around`, which looks at the
+/// injector before the deque. Otherwise jobs that keep spawning into the deque would starve the
+/// injector's jobs. The number is that of Go's scheduler.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
-/// Of the turns that would begin at the injector, one in this many takes the oldest job of a random
-/// worker's deque. That worker can be this one. So jobs that keep spawning do not starve the
-/// older jobs below them. These turns are rare because they cost memory. In a tree of jobs that
-/// runs depth first, each of them opens a second branch.
+/// Of the turns that begin with `look_around`, every 16th first takes the oldest job of a random
+/// worker's deque. That worker can be this one. So jobs that keep spawning do not starve the older
+/// jobs below them. These turns are rare because they cost memory. In a tree of jobs that runs
+/// depth first, each of them opens a second branch.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
-/// Of the turns in which the deque is empty, one in this many begins at the injector, and takes a
-/// batch. The others begin at the futures that have yielded on this worker. So futures that keep
-/// yielding do not starve the injector's jobs.
+/// If the deque is empty, a turn takes a future that has yielded on this worker, or else a batch
+/// from the injector. If the number of the turn is a multiple of 8, the injector comes first. So
+/// futures that keep yielding do not starve the injector's jobs.
 const ELSEWHERE_FIRST_EVERY: u32 = 8;
 
-/// The most tombstones that a worker drops in a turn that begins with `look_around`. The bound
-/// keeps the worker's next job from waiting for a long run of tombstones.
+/// The most tombstones that a worker drops in a turn that begins with `look_around`. Without this
+/// bound, the worker's next job could wait for a long run of tombstones.
 const MOST_TOMBSTONES: usize = 256;
 
-/// The most jobs that a thief takes in a batch, after the first job. This is as many as one
-/// announced batch moves (`MAX_ANNOUNCED`).
+/// The most jobs that a thief takes in a batch, after the first job. The number is the limit of one
+/// announced batch (`MAX_ANNOUNCED`).
 const BATCH: usize = 32;
 
 /// A sleep shorter than this was not worth its wake-up: the worker searches for longer before it
 /// sleeps again.
 pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
-/// The fewest claimed tasks for which a worker sweeps its deque. Fewer tombstones take too little
-/// memory to be worth a sweep.
+/// A worker sweeps its deque, to drop tombstones, only after it has claimed at least this many
+/// tasks. Fewer tombstones take too little memory to be worth a sweep.
 const FEW: usize = 32;
 
 pub(crate) enum Next {
@@ -66,8 +71,8 @@ impl Local {
         self.deque.pop().or_else(|| self.yielded_or(is_others, || self.take_batch()))
     }
 
-    /// Takes the oldest future that has yielded on this worker, or else a job that `other` finds.
-    /// If `is_others`, tries `other` first.
+    /// Takes the oldest future that has yielded on this worker. If there is none, takes a job by
+    /// `other`. If `is_others`, tries `other` first.
     #[inline]
     pub(crate) fn yielded_or(
         &self,
@@ -81,9 +86,9 @@ impl Local {
         }
     }
 
-    /// Returns whether the injector has jobs that come before the futures that have yielded on this
-    /// worker. Without such futures the answer does not matter, so the injector's cache line is not
-    /// read.
+    /// Returns whether this turn takes jobs from the injector before futures that have yielded on
+    /// this worker. If there are no such futures, the answer does not matter, so the injector's
+    /// cache line is not read.
     #[inline(always)]
     pub(super) fn looks_elsewhere(&self) -> bool {
         self.turn.get() % ELSEWHERE_FIRST_EVERY == 0
@@ -115,8 +120,8 @@ impl Local {
     #[cold]
     fn drive_park(&self) {
         if self.shared.settings.make_park.is_some() {
-            // A panic of the park is caught here, because `find` has not looked around yet. If the
-            // panic left `find`, the next turn would begin with the park again.
+            // A panic of the park is caught here. If it left `find`, the worker would not look
+            // around, and its next turn would begin with the park again.
             let parked = thread::catch(|| self.park.borrow_mut().park(Some(Duration::ZERO)));
             parked.unwrap_or_else(|payload| self.shared.report(payload));
         }
@@ -132,7 +137,8 @@ impl Local {
     }
 
     /// Takes the oldest job of a random worker's deque, or else a future that has yielded there.
-    /// That job could starve while its worker and the thieves are busy with newer jobs.
+    /// Such a job could starve otherwise, while its worker and the thieves are busy with newer
+    /// jobs.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
@@ -145,7 +151,7 @@ impl Local {
     }
 
     /// Takes a job as `take_one` does, but drops the tombstones in front of it. Otherwise a busy
-    /// worker would run 61 of its own jobs for each tombstone.
+    /// worker would run 61 of its own jobs before it drops each tombstone.
     fn take_live(&self) -> Option<Job> {
         let mut jobs = core::iter::from_fn(|| self.take_one()).take(MOST_TOMBSTONES);
         jobs.find(|job| !job.task().is_some_and(AnyTask::is_claimed))
@@ -167,8 +173,9 @@ impl Local {
         }
     }
 
-    /// Looks everywhere for some microseconds, then sleeps, and repeats this until there is a job.
-    /// While the worker looks, notifiers wake no other worker.
+    /// Looks everywhere for some microseconds, then sleeps, and repeats this until it finds a job.
+    /// Also returns if jobs are pinned to the worker, or if the worker may have to leave. While the
+    /// worker looks, notifiers wake no other worker.
     ///
     /// A worker whose last sleep was short searches for longer, even if others search too. So if
     /// the next job comes soon, no thread has to be woken. In an idle pool the searches are short.
@@ -232,8 +239,8 @@ impl Local {
     }
 
     /// Takes the oldest job of another worker, and a batch after it. A half of a `join` or a job of
-    /// a scope comes alone, and runs at once, as a service. So the worker that waits for that half
-    /// or job finds the service, and can help with it.
+    /// a scope comes alone, and runs at once, as a *service*: another thread waits for it. The
+    /// waiting worker finds the service, and can help with it.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -288,8 +295,8 @@ impl Local {
         job.or_else(|| self.raid())
     }
 
-    /// Asks the other workers to offer the halves that they hold. Returns whether any of them might
-    /// hold a half.
+    /// Asks the other workers to offer the halves of `join`s that they hold on their stacks.
+    /// Returns whether any of them might hold a half.
     fn ask(&self) -> bool {
         self.shared.registry.with(|seats| {
             let others = seats.iter().filter(|it| it.index != self.seat.index);
@@ -297,7 +304,7 @@ impl Local {
         })
     }
 
-    /// Takes a half that its owner still holds, although another worker has asked for halves.
+    /// Takes a half that its owner still holds, although workers have asked for halves (`ask`).
     fn raid(&self) -> Option<Job> {
         let job = self.shared.registry.with(|seats| {
             let mut holders =
@@ -360,8 +367,8 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.notify_of_spawned();
-        // The amortized cost is small: for each task claimed since the last sweep, the next sweep
-        // looks at about two jobs.
+        // The amortized cost is small. A sweep comes only when at least half as many tasks were
+        // claimed as the deque has jobs. So it looks at about two jobs for each claimed task.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

@@ -1,4 +1,11 @@
 //! How a worker waits: it helps, sleeps, or gives its place to another thread.
+//!
+//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
+//! waits. The service *ends* that wait. To *help* is to run jobs within the wait, such as those
+//! that the service has spawned. The *floor* is the index in the deque at which the worker's
+//! innermost service or scope began. A *place* is a worker's right to count as one of the threads
+//! that the pool is to run. A worker's *bell* is the waker for its waits. Jobs that a worker *lays
+//! aside* go to the *shelf* or the injector, where other workers find them.
 
 use super::local::Local;
 use crate::idle::Park;
@@ -15,12 +22,12 @@ use core::task::Waker;
 use core::time::Duration;
 
 /// The longest sleep of a waiting worker whose place no thread has taken. Not every job notifies
-/// this worker, so a job with which it could help can lie unseen for this time.
+/// this worker. So a job with which it could help can lie unseen for up to this time.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A waiting worker that finds no job anywhere looks and yields at least this often before it
-/// sleeps. The time of a `Vigil` does not suffice: if many threads share a core, one yield can take
-/// that long. The number is rayon's.
+/// sleeps. The time limit of a `Vigil` does not suffice: if many threads share a core, one yield
+/// can use up that time. The number is rayon's.
 const LEAST_YIELDS: u32 = 32;
 
 impl Local {
@@ -71,7 +78,8 @@ impl Local {
 
     /// Helps until the wait is over, and sleeps when there is no job with which to help. `calls`
     /// asks another thread to ring the bell at the end of the wait. It returns `false` as long as
-    /// no other thread runs the awaited half. `look` is called after each job and each sleep.
+    /// no other thread runs the awaited half; then the worker looks again instead of sleeping.
+    /// `look` is called after each job and each sleep.
     #[cold]
     pub(crate) fn wait_for(
         &self,
@@ -80,14 +88,15 @@ impl Local {
         calls: impl Fn() -> bool,
         look: impl Fn(),
     ) {
-        // Otherwise a half could be offered while `help` runs a job, and `help` would take the half
-        // for one of the job's spawns.
+        // Held halves are offered now. If a half were offered while `help` runs a job, `help` would
+        // take the half for one that this job has spawned.
         self.offer_held();
         let (mut vigil, mut looks) = (Vigil::new(), 0_u32);
         while !is_over() {
             looks += 1;
             // With many workers a look takes longer than a yield, so most rounds only yield. The
-            // first look is deep, because the yield after it can take long.
+            // first look is *deep*: it also finds services within the wait. Otherwise their jobs
+            // would stay unseen during the yield, which can take long.
             let may_help = looks.is_power_of_two();
             let is_deep = looks == 1 && again(|| self.shared.is_there_work());
             if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
@@ -109,8 +118,9 @@ impl Local {
     }
 
     /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
-    /// deque, until the wait is over. Lays aside the other jobs that this job has left. Its service
-    /// has ended, so the threads that wait for those jobs might not look into this deque.
+    /// deque, until the wait is over. Lays aside all other jobs that this job has left. The service
+    /// that has run this job has ended, so threads that wait for those jobs might not look into
+    /// this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Catches a panic, because the job can be a pinned one, for which perhaps no thread waits.
@@ -126,17 +136,17 @@ impl Local {
     }
 
     /// Moves a job that this worker has popped or stolen to the shelf or the injector
-    /// (`Pool::lay_aside`). Until then no queue had the job, so the other workers of a closing pool
-    /// might have left. If no thread is left to run the job, starts one.
+    /// (`Pool::lay_aside`). Before the move no queue had the job, so the other workers of a closing
+    /// pool might have left. If no thread is left to run the job, starts one.
     pub(crate) fn lay_aside(&self, job: Job) {
         self.shared.lay_aside(job);
         self.start_if_closing();
     }
 
     /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
-    /// job that was spawned by a service which ends `wait`. If `is_deep`, services that end a wait
-    /// within `wait` count too. If there is no such job, asks these services' workers to offer
-    /// their held halves. With `raids`, also takes one of these halves.
+    /// job that was spawned by a service which ends `wait`. If `is_deep`, services that are within
+    /// `wait` count too. If there is no such job, asks the workers of these services to offer their
+    /// held halves. With `raids`, takes one of these halves.
     fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
@@ -163,8 +173,9 @@ impl Local {
     ///
     /// If there are jobs, but none that may run within the wait, the worker gives its place to
     /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
-    /// no jobs. In this sleep, the worker also wakes for an urgent job, a job on the shelf, or a
-    /// `recall`. If no thread takes the place, the worker sleeps for at most `PAUSE`.
+    /// no jobs. In this sleep, the worker also wakes for an urgent job or a job on the shelf. It
+    /// also wakes for a `recall`, because then too few workers run. If no thread takes the place,
+    /// the worker sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -185,13 +196,14 @@ impl Local {
         self.expose();
         if current::is_aside() || !self.has_place.get() {
             // Within another `aside`, or without a place, the `aside` below notifies no worker. But
-            // jobs might have come, so this call notifies one.
+            // jobs might have come for which a worker is needed, so this call notifies one.
             idle.notify_one();
         }
         current::aside(|| {
             // If this wait lies in a section that blocks, a `recall` might have rung the bell
-            // before the wait, and rings it only once. Then `relies` returns `false`, and this wait
-            // sleeps for at most `PAUSE`. Relaxed: the bell orders the flag.
+            // before the wait, and does not ring it again. Then `relies` returns `false`, and this
+            // wait sleeps for at most `PAUSE`. Relaxed: `recall` clears the flag before it rings
+            // the bell, so a worker that the bell wakes sees the flag cleared.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
@@ -231,10 +243,10 @@ impl Local {
     }
 
     /// Lays aside the newest job in this deque that belongs to another worker's scope, and all
-    /// older jobs.
+    /// older jobs. So no older job hides that scope's jobs from their owner.
     ///
-    /// Leaves the jobs above the oldest half of a `join` in the deque. If these were spawned by a
-    /// job that `help` runs, `help` lays them aside later.
+    /// The look stops at the oldest half of a `join`, so the jobs above it stay in the deque. If a
+    /// job that `help` runs has spawned these, `help` lays them aside later.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -253,8 +265,9 @@ impl Local {
     }
 }
 
-/// The park of one sleep in a wait. Borrows `Local::bell` only while it parks. In between, a
-/// notification can call the user's panic handler, which can also wait, and then needs the bell.
+/// The park of one sleep in a wait. Borrows `Local::bell` only while it parks. Before and after a
+/// park, a notification can call the user's panic handler. The handler can wait too, and then needs
+/// the bell.
 struct WaitBell<'a> {
     local: &'a Local,
     /// The worker's count `sleeps` when this sleep last began.
@@ -305,8 +318,8 @@ impl Pool {
             self.injector.try_push(job).map_err(|it| it.0)?;
             None
         } else {
-            // Under the lock, so that a worker that sees the pool closed also sees every job that
-            // was put on the shelf before.
+            // The lock is held here, so that a worker that sees the pool closed also sees every job
+            // that was put on the shelf before.
             let crew = self.crew.lock();
             if crew.is_closing {
                 return Err(job);
