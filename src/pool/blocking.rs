@@ -2,18 +2,18 @@
 
 use crate::task::current;
 
-/// Runs `f`, which can block for long. Meanwhile another thread takes this thread's place.
+/// Runs `f`, which can block for long. While `f` runs, another thread works in this thread's place.
 ///
-/// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread takes the worker's place. If
-/// there is no spare thread, the pool starts one, up to
-/// [`max_threads`](super::Builder::max_threads). A surplus thread ends after it has had nothing to
-/// do for [`keep_alive`](super::Builder::keep_alive). After `f`, one thread more than `num_threads`
-/// runs until one of these threads looks for its next job.
+/// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread runs jobs in the worker's
+/// place. If there is no spare thread, the pool starts one, up to
+/// [`max_threads`](super::Builder::max_threads). After `f`, one thread more than `num_threads` runs
+/// until one of these threads looks for its next job. A surplus thread ends after it has had
+/// nothing to do for [`keep_alive`](super::Builder::keep_alive).
 ///
 /// In three cases `blocking` only calls `f`:
 ///
 /// - The call is nested in another `blocking`. A `blocking` around the task of a queue (see below),
-///   or around [`take_part`](super::ThreadPool::take_part), does not count.
+///   or around [`take_part`](super::ThreadPool::take_part), does not count as the outer one.
 /// - The call is in a hook with which a thread starts or stops, or in the
 ///   [`Park`](crate::idle::Park) of a worker that sleeps.
 /// - The thread is no worker, and runs no task of a queue.
@@ -21,9 +21,9 @@ use crate::task::current;
 /// If the system refuses to start a thread, the next spawn from outside the pool tries again. A
 /// pool that shuts down starts a thread only if jobs are left and all of its threads block.
 ///
-/// In a task of a [queue](crate::fair::Queue), over any executor, this thread stops serving the
-/// scheduler meanwhile. Another thread of the executor serves in its place, if there is one. While
-/// the task blocks, it still counts against its queue's
+/// In a task of a [queue](crate::fair::Queue), over any executor, this thread does not serve the
+/// scheduler while `f` runs. Another thread of the executor serves in its place, if there is one.
+/// While the task blocks, it still counts against its queue's
 /// [`max_parallel`](crate::fair::QueueBuilder::max_parallel), and against the
 /// [reservations](crate::fair::Builder::reserve) of higher priorities.
 ///

@@ -1,15 +1,21 @@
 //! Broadcasts: each worker gets a job that no other worker may run.
 //!
 //! `broadcast` and `spawn_broadcast` both queue one *call* of the user's closure for each worker. A
-//! call of `broadcast` can wait for the worker's next turn. No worker waits for that call, because
-//! `broadcast` fails on the pool's threads. But a scope on a worker waits for the calls that its
-//! `spawn_broadcast` has queued. Two workers with such scopes would wait for each other for ever.
-//! So a worker makes such a call in a wait, too (the test
-//! `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`). The calls of `spawn_broadcast`
-//! have a queue of their own (`Seat::urgent`), so that no call of `broadcast` is in front of them.
+//! worker has two queues for these calls:
+//!
+//! - `Seat::pinned` has the calls of `broadcast`. The worker makes them before its next job. No
+//!   worker waits for such a call, because `broadcast` fails on the pool's threads.
+//! - `Seat::urgent` has the calls of `spawn_broadcast`. The worker makes them in its waits, too. A
+//!   scope on a worker waits for the calls that its `spawn_broadcast` has queued. So two workers
+//!   with such scopes could otherwise wait for each other for ever (the test
+//!   `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`).
+//!
+//! With two queues, no call of `broadcast` is in front of an urgent one. A worker that runs jobs
+//! only in its waits gets all calls in `urgent`.
+//!
 //! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. A
-//! worker that is about to sleep in a wait prepares, and then looks into the queue. So the worker
-//! misses no call.
+//! worker that is about to sleep in a wait prepares: from then on, a wake-up ends the sleep. Then
+//! it looks into the queue once more. So the worker misses no call.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -23,11 +29,11 @@ use alloc::vec::Vec;
 use core::task::Waker;
 
 impl ThreadPool {
-    /// Runs a closure once on each thread of the pool, with the worker's index. Returns the results
-    /// in the order of the indices.
+    /// Runs a closure once on each thread of the pool, with the worker's index. Waits for these
+    /// calls, and returns their results in the order of the indices.
     ///
-    /// Each worker runs the closure after its current job. Starts the threads if the pool has none
-    /// yet.
+    /// Each worker runs the closure after its current job. If the pool has no threads yet, this
+    /// call starts them.
     ///
     /// # Errors
     ///
@@ -69,9 +75,9 @@ impl ThreadPool {
     /// Does not wait for the calls; [`wait_idle`](Self::wait_idle) does. Any thread may call this
     /// method.
     ///
-    /// Each worker calls the closure before its next job, or in a wait. If the closure runs in a
-    /// wait, and wants a lock that the waiting thread holds, the thread waits for itself for ever.
-    /// Starts the threads if the pool has none yet.
+    /// Each worker calls the closure before its next job, or while it waits inside a job. In a
+    /// wait, the closure must not want a lock that this job holds: the thread would wait for itself
+    /// for ever. If the pool has no threads yet, this call starts them.
     ///
     /// # Errors
     ///
@@ -140,9 +146,10 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Pool {
-    /// Pins a job to each worker. Leaves out *guests*, which are outside threads that are workers
-    /// for one call. `make` returns the job, and the worker's queue into which the job goes. `make`
-    /// gets this thread's context, if the pool has a [`context`](super::Builder::context).
+    /// Queues one job for each worker, which no other worker may run. Leaves out *guests*, the
+    /// outside threads that are workers for one call. `make` gets the worker's seat, and this
+    /// thread's context if the pool has a [`context`](super::Builder::context). `make` returns the
+    /// job, and the worker's queue into which the job goes.
     fn pin_each(
         &self,
         mut make: impl FnMut(&Seat, Option<Captured>) -> (&Injector<Job>, Job),

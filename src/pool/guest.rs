@@ -1,17 +1,22 @@
 //! Outside threads that are workers for the length of a call.
 //!
 //! A guest (`take_part`) gets a *seat*: the data of a worker that other threads see, such as its
-//! deque. From then on the guest counts as active and present. It does not count in `alive`,
-//! `target` and `blocked`, which are about the threads that the pool starts and discharges. At the
-//! end the guest gives the jobs in its deque to the other workers, and leaves its seat. In a closed
-//! pool, where perhaps no other worker is left, the guest runs the jobs itself; in a cancelled pool
-//! it drops them. A guest also drops them if it is the last guest of a hosted pool (`hosted.rs`)
-//! that has no thread. No call of a broadcast is pinned to a guest, because the guest might stay in
-//! its own code for long.
+//! deque. From then on the guest counts as active, and in `present`, the count of the threads for
+//! which the pool's end waits. It does not count in `alive`, `target` and `blocked`: these count
+//! only the threads that the pool starts and discharges. No call of a broadcast is pinned to a
+//! guest, because the guest might stay in its own code for long.
+//!
+//! When the call ends, the guest leaves its seat. Before that it empties its deque:
+//!
+//! - In an open pool, the other workers get the jobs. But the jobs are dropped if this is the last
+//!   guest of a hosted pool (`hosted.rs`) that has no thread.
+//! - In a closed pool, the guest runs the jobs itself, because perhaps no other worker is left.
+//! - In a cancelled pool, the guest drops the jobs.
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
-//! jobs. `alive` counts the worker. `present` counts it again only while it leaves. The last present thread to go drops the jobs that only a worker for life could run.
+//! jobs. `alive` counts the worker. `present` counts it again only while it leaves. The last thread
+//! to leave `present` drops the jobs that only a worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
@@ -27,12 +32,15 @@ impl ThreadPool {
     /// Calls `f` with this thread as a further worker of the pool, and returns the result.
     ///
     /// Within `f`, [`join`](Self::join) and [`scope`](Self::scope) begin on this thread, without a
-    /// wake-up or a wait. Other workers steal from this thread. This thread runs jobs of the pool
-    /// only in its waits, by the rule of `join`, and in [`yield_now`](super::yield_now). At the end
-    /// its queued jobs go to the other workers. They are dropped if [the user's
-    /// code](super::Builder::build_with) starts the pool's threads, and none is left.
+    /// wake-up or a wait. Other workers steal from this thread. This thread runs other jobs of the
+    /// pool only in its waits ([`join`](Self::join) says which), and in
+    /// [`yield_now`](super::yield_now).
     ///
-    /// Meanwhile the pool has one thread more than [`resize`](Self::resize) and
+    /// After `f`, the jobs that this thread has queued go to the other workers. But they are
+    /// dropped if [the user's code](super::Builder::build_with) starts the pool's threads, and none
+    /// is left.
+    ///
+    /// While `f` runs, the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
     /// [index](super::worker_index) of its own. The pool calls no hook for it, and no
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`

@@ -1,10 +1,10 @@
 //! *Hosted* pools: the user's code starts their threads.
 //!
 //! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. A `WorkerThread`
-//! is registered before its thread runs: the pool can pin jobs to it, and counts it in `present`.
-//! The pool's end waits for the threads in this count. The worker leaves the count when its `run`
-//! ends, or when the `WorkerThread` is dropped unrun. With `run_in_waits`, it leaves the count at
-//! once, but stays registered until its thread ends.
+//! is registered before its thread runs. So the pool can already queue calls of broadcasts for it.
+//! It also counts in `present`, the count of the threads for which the pool's end waits. The worker
+//! leaves this count when its `run` ends, or when the `WorkerThread` is dropped unrun. With
+//! `run_in_waits`, it leaves the count at once, but stays registered until its thread ends.
 //!
 //! A hosted pool starts no further thread when a thread blocks, and each of its threads keeps its
 //! index.
@@ -29,8 +29,8 @@ impl Builder {
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
     /// cannot be [resized](ThreadPool::resize). While the pool shuts down, a thread leaves as soon
-    /// as it finds no job. So a job must not block then until another job of the pool has run:
-    /// perhaps no other thread is left to run that one.
+    /// as it finds no job. So during the shutdown, a job must not block until another job of the
+    /// pool has run. Perhaps no thread is left to run the other job.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl WorkerThread {
     /// Makes this thread the worker for the rest of the thread's life, and returns. Use this for a
     /// thread, such as that of a main loop, that has work of its own between its calls of the pool.
     ///
-    /// The thread runs jobs only in its waits, by the rule of [`join`](ThreadPool::join), and in
+    /// The thread runs jobs only in its waits ([`join`](ThreadPool::join) says which), and in
     /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that the thread has
     /// spawned. The thread makes its call of a [broadcast](ThreadPool::broadcast) in its next wait
     /// or `yield_now`. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and
@@ -235,8 +235,8 @@ impl Drop for WorkerThread {
 
 impl Pool {
     /// Notes that a thread, or a `WorkerThread` without a thread, is never active again. If an open
-    /// pool then has no thread left, it accepts jobs only from its *guests* (`guest.rs`) from now
-    /// on. If there is no guest either, this call drops the queued jobs.
+    /// pool then has no thread left, only its *guests* (`guest.rs`) can still queue jobs. If there
+    /// is no guest either, this call drops the queued jobs.
     fn rest_for_good(&self) {
         let _rests = Finally(|| self.idle.rest()); // the barrier may panic
         let crew = self.crew.lock();

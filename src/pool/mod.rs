@@ -79,11 +79,11 @@
 //!   After the move, the mover notifies another worker. In a closing pool, the other workers might
 //!   have left during the move. If the mover is in a section that blocks, and all remaining workers
 //!   block too, the mover starts a thread after the move.
-//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. The
-//!   deques of a worker that is not active are empty. A worker becomes active again before it takes
-//!   a job. A worker that sleeps in a wait is active. A user's `Park` may itself run jobs while its
-//!   worker is not active. The calls of `yields.rs` make the worker active for these jobs; its
-//!   other waits do not.
+//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to sleep
+//!   for lack of jobs. The deques of a worker that is not active are empty. A worker becomes active
+//!   again before it takes a job. A worker that sleeps in a wait is active. A user's `Park` may
+//!   itself run jobs while its worker is not active. The calls of `yields.rs` make the worker
+//!   active for these jobs; other waits in the park do not.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
 //! - **I6** A seat is registered before its worker starts, and removed after it stops, both under

@@ -6,10 +6,10 @@
 //! that runs in this wait is no part of the tasks around the wait (`current::as_stranger`). The job
 //! inherits neither their current queue nor their cancellation.
 //!
-//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
-//! waits. The *floor* is the index in the deque at which the worker's innermost service or scope
-//! began. The worker takes one job at a time, because a stolen batch would lie above the floor.
-//! Other workers would then take its jobs for jobs of the innermost service (I9).
+//! In these calls a worker takes one job at a time, and no batch. The rest of a batch would go into
+//! its deque, above the *floor*: the index at which its innermost service or scope began. A
+//! *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
+//! waits. Other workers would take the rest of the batch for jobs of the innermost service (I9).
 
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
@@ -70,9 +70,9 @@ pub fn yield_local() -> Option<Yield> {
     Local::current().map(|local| local.yields(Local::take_local))
 }
 
-/// Waits until `is_over` returns `true`. If the caller is a worker, it runs any queued job
-/// meanwhile. Use this instead of [`blocking`](super::blocking) for a wait that ends only after
-/// queued jobs have run, if perhaps no other thread can run them.
+/// Waits until `is_over` returns `true`. During the wait, a caller that is a worker runs any queued
+/// job of its pool. Use this instead of [`blocking`](super::blocking) if the wait ends only after
+/// queued jobs have run, and perhaps no other thread can run them.
 ///
 /// `tell` gets a waker, which some thread has to wake once `is_over` returns `true`. `is_over` can
 /// itself wait, for a task of another pool for example.
@@ -108,8 +108,8 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 
 impl Local {
     /// Runs the job that `take` returns, if there is one. In a cancelled pool, first drops the
-    /// queued jobs. A destructor that yields nests this call. Once nested calls have taken half of
-    /// the stack, a further one drops no jobs.
+    /// queued jobs. The destructor of a dropped job may yield, and then calls this function inside
+    /// itself. Once such nested calls have taken half of the stack, a further call drops no jobs.
     fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
         self.awake(|| {
             if self.shared.is_discarding() {
@@ -135,13 +135,15 @@ impl Local {
         })
     }
 
-    /// Calls `run`, which runs a job in this worker's park. The worker can still be on the list of
-    /// sleepers, but looks for no further job before `run` returns. If jobs may be queued already
-    /// and no worker searches, this call notifies another worker. A thread that wakes this worker
-    /// during `run` also notifies another (`own_park.rs`).
+    /// Calls `run`, which runs a job in this worker's park, the user's code in which the worker
+    /// sleeps. The worker can still be on the list of sleepers, so a notifier may choose it. But it
+    /// looks for no further job before `run` returns, so another worker has to look. If jobs may be
+    /// queued already and no worker searches, this call notifies another worker. A thread that
+    /// wakes this worker during `run` also notifies another (`own_park.rs`).
     ///
-    /// Two notifications wait until `run` returns. One came before `run`, and told a spare worker
-    /// of a free place. The other comes before the worker is on the list.
+    /// Two notifications take effect only after `run` has returned. One came before `run`, and told
+    /// a *spare* worker, which sleeps because enough others run, of a free place. The other comes
+    /// before the worker is on the list.
     fn run_in_park(&self, run: impl FnOnce()) {
         let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
         // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the
@@ -162,9 +164,10 @@ impl Local {
         }
     }
 
-    /// Takes an urgent job of this worker, or else the job that `first` returns, or else the newest
-    /// job above the floor. In a cancelled pool, takes only an urgent job or a job from the shelf.
-    /// The shelf has jobs of scopes, which are not dropped.
+    /// Takes an urgent job of this worker, a call of a broadcast. If there is none, takes the job
+    /// that `first` returns, or else the newest job above the floor. In a cancelled pool, takes
+    /// only an urgent job or a job from the shelf. The shelf has jobs of scopes, which are not
+    /// dropped.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         let urgent = self.take_urgent();
@@ -181,8 +184,9 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // `is_others` is random, and does not depend on the parity of the count of turns. If each
-        // job runs another inside it, the count grows by two, and the parity never changes.
+        // With `is_others`, the shelf and the injector come before futures that have yielded. It is
+        // random, because the parity of the count of turns might never change. If each job runs
+        // another inside it, the count grows by two.
         let is_others = self.random() % 2 == 0;
         // Jobs below the floor may run here, too, since perhaps no other worker takes them. No such
         // job is added during this wait, so these jobs starve no others.
@@ -206,8 +210,8 @@ impl Local {
         self.take_below().or_else(|| self.pop_yielded())
     }
 
-    /// Runs `f`, which takes jobs and runs them. A worker in its park is not active, so this call
-    /// makes it active (I4) until `f` returns.
+    /// Runs `f`, which takes jobs and runs them. A worker in its park is not active, so the pool
+    /// could count as idle during `f`. This call makes such a worker active (I4) until `f` returns.
     fn awake<R>(&self, f: impl FnOnce() -> R) -> R {
         let idle = &self.shared.idle;
         let _rests = self.is_parked().then(|| {

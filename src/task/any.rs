@@ -32,8 +32,8 @@ impl Common {
 
     /// Takes the task off its queue's count, if the queue counts the task (I8): by `count`, or else
     /// by the task's gate. The caller drops the returned guard when the task has ended. If the gate
-    /// has done so, the queue is not idle before that drop. The gate needs `has_job`: whether the task's
-    /// job is still in the queue.
+    /// took the task off, the queue is not idle before that drop. `has_job` tells the gate whether
+    /// the task's job is still in the queue.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();

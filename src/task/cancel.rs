@@ -1,5 +1,5 @@
 //! Cancellation tokens. Each token has a lock for its listeners: tokens, tasks and wakers. A
-//! canceller marks a token and all its descendants, and then tells their tasks and wakers.
+//! canceller marks a token and its descendants, and then cancels their tasks and wakes the wakers.
 
 use super::CANCELLED;
 use super::any::AnyTask;
@@ -150,10 +150,10 @@ impl CancelToken {
     /// Cancels the token and all its descendants. Returns `true` if this call cancelled the token,
     /// and `false` if the token was cancelled already.
     ///
-    /// Marks all tokens first, then tells the tasks and wakers of the tokens that it marked. A task
-    /// that has not begun is done when this returns, and its closure has been dropped on this
-    /// thread. A running task is asked to end. If another call has marked a token, that call tells
-    /// the token's tasks and wakers, perhaps after this call returns.
+    /// Marks all tokens first. Then cancels the tasks and wakes the wakers of the tokens that it
+    /// marked. A task that has not begun is done when this returns, and its closure has been
+    /// dropped on this thread. A running task is asked to end. If another call has marked a token,
+    /// that call cancels its tasks and wakes its wakers, perhaps after this call returns.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! The part of a task's allocation that closures and futures share.
+//! The part of a task's allocation that closures and futures share. The *claimer* is the thread
+//! that has claimed the task: it alone may run the task or drop it.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::current;

@@ -1,5 +1,6 @@
-//! Closures as tasks: one allocation for the state word, the closure and the result. The claimer
-//! runs or drops the closure, and reports the end to the task's queue, group and handle.
+//! Closures as tasks: one allocation for the state word, the closure and the result. The *claimer*,
+//! the thread that has claimed the task, runs or drops the closure. Then it reports the end to the
+//! task's queue, group and handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Task, TaskCore, go_on};
@@ -112,8 +113,8 @@ fn cancel(
     let member = member.map(|it| it.cancelled(is_told.then_some(error)));
     let group = Membership::group_of(member.as_ref());
     // `finish` and `drop_closure` run as a member of the group. So if a waker or a destructor waits
-    // for the group, the wait returns an error instead of never ending. Each may panic, and two
-    // panics at once would end the process, so each panic is caught by itself.
+    // for the group, the wait returns an error instead of never ending. Both calls may panic, and
+    // two panics at once would end the process. So each panic is caught by itself.
     let told = thread::catch(|| {
         let finish = || finish(JoinError::dropped(cause));
         match &member {

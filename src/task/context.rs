@@ -6,8 +6,9 @@ use alloc::boxed::Box;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A value that belongs to the flow of control rather than to a thread: a tracing span, a request's
-/// identity, a locale. The executor captures the value where a task is spawned, and enters it where
-/// the task runs.
+/// identity, a locale. The executor [captures](Self::capture) the value on the thread that spawns a
+/// task. On the thread that runs the task, the executor [enters](Self::enter) the value, and runs
+/// the task inside.
 ///
 /// Jobs of a [scope](crate::ThreadPool::scope) and of a [broadcast](crate::ThreadPool::broadcast)
 /// carry the context too. A [`join`](crate::ThreadPool::join) captures the context, and enters it
@@ -51,8 +52,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// A captured context. Each poll of a future enters a clone. So do broadcast calls, a `join`'s
-    /// second closure on another thread, and a queue's `join`, `scope` or `install` from outside.
+    /// A captured context. Each poll of a future and each broadcast call enter a clone. So do a
+    /// `join`'s second closure on another thread, and a queue's `join`, `scope` or `install` from
+    /// outside.
     type Snapshot: Clone + Send + 'static;
 
     /// Captures the context, on the thread that spawns the task. If `capture` panics, the spawning

@@ -40,9 +40,9 @@ pub(super) fn during<R>(
     let outer = innermost();
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
-    // A task of the innermost frame's executor, or of none, inherits that frame's stop flag. But if
-    // the frame is that of a *guest*, a worker for one call only, a task of the guest's executor
-    // does not. The call may be inside an unrelated task.
+    // A task of the innermost frame's executor, or of none, inherits the frame's stop flag, which
+    // asks all tasks of a queue to stop. But a task of a *guest*'s executor does not. A guest is a
+    // worker for one call only, perhaps inside an unrelated task.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)

@@ -1,8 +1,9 @@
 //! Limits how deep tasks nest on a stack. A task can run inside another task that waits for it.
 //!
 //! The outermost wait that runs a task begins a *measure*: the tasks inside this wait may use half
-//! of the stack that is then left. A wait on another stack of the same thread, such as a
-//! coroutine's, begins a measure of its own.
+//! of the stack that is then left. Beyond that, a wait that would run or drop a task returns an
+//! error. A wait on another stack of the same thread, such as a coroutine's, begins a measure of
+//! its own.
 
 use crate::sync::thread::{Finally, per_thread, stack_bounds, stack_pointer};
 use core::cell::Cell;

@@ -70,8 +70,9 @@ impl Enrollment {
     }
 
     /// Puts the future on the roll (`Living`), unless the executor drops its queued jobs when the
-    /// executor ends. Then links the future to its token. The error is `None` if the roll is
-    /// closed, and the cause of the cancellation if the token is cancelled already.
+    /// executor ends. After that, links the future to its token, if it has one. The error is `None`
+    /// if the roll is closed. If the token is cancelled already, the error is the cause of that
+    /// cancellation.
     fn register(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -92,10 +93,11 @@ impl Enrollment {
     /// cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: only a thread that has claimed the future loads the index. Before this store,
-        // only a thread that closes the roll (`Living`) can claim the future, and it needs no
-        // index. Any other thread claims the future after this thread has submitted it, or has
-        // given its own claim back. Both are releases.
+        // Relaxed: only a thread that has claimed the future loads the index. A thread that closes
+        // the roll (`Living`) may claim the future before this store, but it needs no index. Any
+        // other thread claims the future later. Before that, this thread has linked it to a token,
+        // has submitted it, or has given its own claim back (POLLED). Each of these releases this
+        // store, and the claimer acquires it.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -146,8 +148,8 @@ impl Enrollment {
     }
 
     /// Unlinks the ending future from its token, and takes it off the roll and its queue's count.
-    /// Returns whether the caller must call `Polling::ended` afterwards, and the guard of the
-    /// queue's count.
+    /// Returns whether the caller must call `Polling::ended` afterwards. Also returns the guard of
+    /// the queue's count, which the caller drops when the future has ended.
     pub(super) fn leave<'a>(
         &self,
         task: &'a Common,
@@ -172,8 +174,9 @@ impl Enrollment {
         }
     }
 
-    /// Runs `f`, which drops the future before [`leave`](Self::leave). Meanwhile the future's queue
-    /// counts the future. So if a destructor waits for that queue, the wait returns an error.
+    /// Runs `f`, which drops the future. The future's queue still counts the future, because
+    /// [`leave`](Self::leave) comes later. So if a destructor in `f` waits for that queue, the wait
+    /// returns an error instead of never ending.
     pub(super) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.polling.queue() {
             Some(queue) => current::as_dropper(queue, f),

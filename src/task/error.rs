@@ -93,8 +93,8 @@ pub enum Reason {
     Closed,
     /// The executor is at its capacity, or has no thread to run the job. It might have room later.
     Full,
-    /// The executor would wait for itself. A queue returns this if its scheduler's executor passes
-    /// the scheduler's own jobs, which serve the queues, to that queue. A
+    /// The executor would wait for itself. A queue returns this if its scheduler is over an
+    /// executor that passes the scheduler's own jobs, which serve the queues, back to that queue. A
     /// [broadcast](crate::ThreadPool::broadcast) on a thread of the same pool also returns this.
     WouldDeadlock,
     /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns

@@ -1,6 +1,6 @@
 //! Futures as tasks: a wake-up makes a job that polls the future, unless there is such a job
-//! already. The task's word tells which thread may poll or drop the future (I9). The executor takes
-//! the jobs through `Polling`.
+//! already. A thread *claims* the future, in the task's word, before it polls or drops the future
+//! (I9). The executor takes the jobs through `Polling`.
 
 use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
 use super::cancel::CancelToken;
@@ -168,8 +168,8 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// the future was woken during the poll. If so, the caller makes the next job, and this call
-    /// has added `references` to the reference count for it.
+    /// the future was woken during the poll. If so, this call has counted `references` references
+    /// for the next job, and the caller makes that job.
     ///
     /// # Safety
     ///

@@ -1,5 +1,7 @@
 //! Threads that wait for tasks: which tasks they run meanwhile, and where they sleep. A *gate*
-//! limits how many threads run the tasks of a queue; a *place* is room for one of them.
+//! limits how many threads run the tasks of a queue; a *place* is room for one of them. If a
+//! scheduler runs on the threads of an executor that has a gate itself, that gate is *below* those
+//! of the scheduler's queues.
 
 use super::any::{AnyTask, Limited};
 use super::cancel::is_telling;

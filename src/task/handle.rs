@@ -194,7 +194,7 @@ impl<T> JoinHandle<T> {
     /// A closure that has not begun is dropped at once, on this thread, and its task is done. The
     /// task's job becomes a tombstone, with nothing to run. A future is dropped at once, on this
     /// thread, even if it has begun. But if another thread is polling the future, that thread drops
-    /// it after the poll, and this call does not wait for that.
+    /// it after the poll, and this call does not wait for the drop.
     ///
     /// # Panics
     ///
@@ -256,8 +256,8 @@ impl<T> JoinHandle<T> {
     }
 
     /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
-    /// thread has claimed the task. Returns an error once no place for the task can become free
-    /// during the wait: the queue's limit may have been lowered.
+    /// thread has claimed the task. Returns an error as soon as no place for the task can become
+    /// free during the wait, for example because the queue's limit was lowered.
     #[cold]
     fn wait_for_place(&mut self, gates: Vec<Limited>, mut here: Here) -> Result<(), JoinError> {
         Bed::with(|park| {

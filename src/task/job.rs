@@ -132,9 +132,9 @@ impl Job {
 
     /// Runs the closure, and returns whether there was something to run.
     ///
-    /// A tombstone has nothing to run: its task was cancelled, or a thread that waited for the task
-    /// has run it. Schedulers that count turns do not count tombstones. An expired task has nothing
-    /// to run either.
+    /// There is nothing to run if the task has expired, or if the job is a *tombstone*. The task of
+    /// a tombstone was cancelled, or a thread that waited for the task has run it. Schedulers that
+    /// count turns do not count tombstones.
     ///
     /// # Panics
     ///

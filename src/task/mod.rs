@@ -39,9 +39,9 @@
 //!   jobs is in the scope, which waits for the jobs. Every other `kind` is a static.
 //! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
 //!   read only if it is a string.
-//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. By setting `LEFT`, a
-//!   claimer leaves that to the thread that finds the tombstone. `POPPED` says that a thread has
-//!   already found the tombstone:
+//! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. A claimer that sets
+//!   `LEFT` leaves this step to the thread that finds the tombstone. `POPPED` says that a thread
+//!   has already found the tombstone:
 //!
 //!   | the claimer | the tombstone | the task is taken off by |
 //!   |---|---|---|

@@ -13,9 +13,9 @@ pub(crate) trait Polling: Send + Sync {
     /// Returns the roll: the list of futures that end with the executor.
     fn living(&self) -> &Living;
 
-    /// Returns whether the executor, at its end, drops all queued and later jobs after it has ended
-    /// the futures in `living`. If so, a future that has a job need not be in `living`: the drop of
-    /// the job ends the future.
+    /// Returns whether the executor drops all queued and later jobs when it ends, after it has
+    /// ended the futures in `living`. If so, a future that has a job need not be in `living`: the
+    /// drop of the job ends the future.
     fn drops_jobs(&self) -> bool {
         false
     }

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-/// The most slots for which an empty list keeps memory. A list that was long frees the rest when it
-/// becomes empty, and a list that stays short does not allocate again.
+/// The number of slots for which an empty list keeps memory. When a long list becomes empty, it
+/// frees the rest. A list that stays shorter than this does not allocate again.
 const KEPT: usize = 64;
 
 pub(super) struct Slots<T> {

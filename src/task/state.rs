@@ -1,4 +1,6 @@
-//! The word of a task: its flags and its number of references, in one atomic.
+//! The word of a task: its flags and its number of references, in one atomic. The *claimer* of a
+//! task is the thread that has set `CLAIMED`. It alone may run or drop the closure, or poll or drop
+//! the future.
 
 use super::error::{CancelledBy, JoinError};
 use super::{FREED, POLLED, RESULT, WAITER};
@@ -32,7 +34,8 @@ const WOKEN: u64 = 1 << 10;
 const HAS_JOB: u64 = 1 << 11;
 const HAS_DEADLINE: u64 = 1 << 12;
 /// One reference: the upper 51 bits of the word count the references (I4). The word has 64 bits on
-/// 32-bit targets too. Of 32 bits, 19 would be left: too few, as each waker has a reference.
+/// 32-bit targets too. A word of 32 bits would leave 19 for the count: too few, because each waker
+/// has a reference.
 const REFERENCE: u64 = 1 << 13;
 
 /// The word of a task. Each transition is one read-modify-write, so concurrent transitions have one
@@ -167,8 +170,9 @@ impl State {
 
     /// Gives the claim back after a poll that has left the future pending. If the future was woken
     /// during the poll, also adds `references` references for the next job. `has_yielded` says
-    /// whether a part of the poll woke the future: `OwnWake` notes that, and this word does not.
-    /// If a thread has asked for cancellation, keeps the claim and changes nothing.
+    /// whether the poll itself, or a fork inside it, woke the future: `OwnWake` notes that, and
+    /// this word does not. If a thread has asked for cancellation, keeps the claim and changes
+    /// nothing.
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);
@@ -335,8 +339,9 @@ impl State {
     }
 }
 
-/// Whether a part of the current poll has woken the future. A store sets this flag, where
-/// `State::wake` needs a read-modify-write: the flag is read only after all parts have ended (I9).
+/// Whether the current poll, or a fork inside it, has woken the future. A store sets this flag,
+/// where `State::wake` needs a read-modify-write. The store suffices because the claimer reads the
+/// flag only after all forks of the poll have ended (I9).
 #[derive(Default)]
 pub(super) struct OwnWake(AtomicBool);
 

@@ -75,10 +75,10 @@ macro_rules! hooks {
         $(
             #[doc = concat!("Sets a hook that is called ", $when, ", with the worker's index.")]
             ///
-            /// The pool reports a panic of the hook as it reports that of a detached job, and the
-            /// worker goes on. While a start hook blocks, no other thread takes the worker's place.
-            /// So a start hook that waits for a job of the pool might wait for ever. If a spawn
-            /// wakes a worker, the worker calls its unpark hook before it looks for the job.
+            /// The pool passes a panic of the hook to the [panic handler](Self::panic_handler), and
+            /// the worker goes on. While a start hook blocks, no other thread takes the worker's
+            /// place. So a start hook that waits for a job of the pool might wait for ever. If a
+            /// spawn wakes a worker, the worker calls its unpark hook before it looks for the job.
             ///
             /// # Examples
             ///
@@ -156,7 +156,7 @@ impl Builder {
         self
     }
 
-    /// Sets how long the pool keeps a thread beyond `num_threads` that has no job. Then the thread
+    /// Sets how long a thread beyond `num_threads` stays in the pool without a job. Then the thread
     /// ends. A wake-up that brings no job does not prolong this time. While `num_threads` other
     /// threads are running, a new job does not wake such a thread. The default is ten seconds.
     ///
@@ -216,14 +216,16 @@ impl Builder {
     /// Sets the function that makes the [`Park`] in which a worker sleeps, for example a driver of
     /// input and output. `make` is called on the worker's thread, with the worker's index.
     ///
-    /// A busy worker calls [`Park::park`] with a timeout of zero, about once in 60 jobs. The pool
-    /// reports a panic of `make`, of the park or of its waker as that of a detached job. If `make`
-    /// panics, the worker sleeps in the default park. If the park panics, the worker goes on with
-    /// the park. If the waker panics, the thread that wakes the worker reports the panic, and goes
-    /// on. If the waker has not unparked the worker by then, another worker gets the job. The
-    /// worker itself can then sleep for ever, and so can a thread that waits for the pool's end. A
+    /// A busy worker also calls [`Park::park`], with a timeout of zero, about once in 60 jobs. A
     /// park may run jobs by [`yield_now`](crate::pool::yield_now).
     /// [`wait_idle`](ThreadPool::wait_idle) does not wait for jobs that a park runs in another way.
+    ///
+    /// The pool passes a panic of `make`, of the park or of its waker to the [panic
+    /// handler](Self::panic_handler). If `make` panics, the worker sleeps in the default park. If
+    /// the park panics, the worker goes on with the same park. If the waker panics, the pool wakes
+    /// another worker for the job, and the thread that has called the waker goes on. A worker that
+    /// the waker has not unparked can then sleep for ever, and so can a thread that waits for the
+    /// pool's end.
     ///
     /// # Examples
     ///
@@ -294,8 +296,9 @@ impl Builder {
     }
 
     /// Sets whether an outside thread that calls [`join`](ThreadPool::join) or
-    /// [`scope`](ThreadPool::scope) [takes part](ThreadPool::take_part) meanwhile. The default is
-    /// `false`: the thread waits for the workers.
+    /// [`scope`](ThreadPool::scope) is a worker during the call, as in
+    /// [`take_part`](ThreadPool::take_part). The default is `false`: the thread waits for the
+    /// workers.
     ///
     /// # Examples
     ///

@@ -17,12 +17,14 @@ impl ThreadPool {
     /// Spawns a future. A job polls it; each wake-up makes another job. See
     /// [`TaskBuilder::spawn_future`](crate::executor::TaskBuilder::spawn_future).
     ///
-    /// The future does not keep the pool open. The thread that calls
-    /// [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel) drops the pool's futures at once.
-    /// But if another thread is polling, waking or stealing a future, that thread drops it a little
-    /// later. With `Drain`, the pool still polls the futures whose jobs it has accepted. A future
-    /// that is woken after the pool has closed is dropped at that wake-up. The pool's last thread
-    /// to go drops the futures that no thread has woken.
+    /// The future does not keep the pool open. If the pool shuts down before the future has ended:
+    ///
+    /// - With [`shutdown(Cancel)`](crate::executor::Shutdown::Cancel), the thread that shuts the
+    ///   pool down drops the future at once. But if another thread is polling, waking or stealing
+    ///   the future, that thread drops it a little later.
+    /// - With `Drain`, the pool still runs the jobs that it has accepted, and so polls their
+    ///   futures. A future that is woken after the pool has closed is dropped at that wake-up. The
+    ///   pool's last thread to go drops the futures that no thread has woken.
     ///
     /// # Examples
     ///

@@ -287,12 +287,13 @@ impl LockedShared {
     }
 
     /// Counts a job as ended. If it was the last job of a closed pool, also cancels the pending
-    /// futures, and tells the pool's end.
+    /// futures, and then the token of the pool's end.
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
             // The closed pool gets no further job. While this thread ends the futures, `running`
-            // still counts it. So a thread that waits for the pool's end also waits for this.
+            // still counts it. So a thread that waits for the pool's end also waits until the
+            // futures have ended.
             drop(state);
             current::as_stranger(self.id, || self.tell_end()); // while `running` counts this thread
             state = self.state.lock();

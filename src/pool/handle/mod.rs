@@ -231,12 +231,12 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](crate::pool::Builder::max_threads).
+    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
+    /// [`max_threads`](crate::pool::Builder::max_threads), and
     /// [`Unsupported`](io::ErrorKind::Unsupported) if [the user's
-    /// code](crate::pool::Builder::build_with) starts the threads. After these two errors the pool
-    /// is unchanged. The system's error if it refuses a thread; the pool then has fewer threads
-    /// than wanted.
+    /// code](crate::pool::Builder::build_with) starts the threads. In both cases the pool is
+    /// unchanged. If the system refuses a thread, returns the system's error. The pool then has
+    /// fewer threads than wanted.
     ///
     /// # Examples
     ///
@@ -252,11 +252,11 @@ impl ThreadPool {
         Pool::resize(self.shared(), threads)
     }
 
-    /// Waits until all accepted jobs have run, with the jobs that they have spawned and the calls of
-    /// broadcasts.
+    /// Waits until all accepted jobs have run. These include the jobs that they have spawned, and
+    /// the calls of broadcasts.
     ///
-    /// If other threads go on submitting, returns after a moment at which no job was left. The
-    /// jobs' writes happen before this returns.
+    /// If other threads submit jobs meanwhile, this returns once there was a moment at which no job
+    /// was left. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///

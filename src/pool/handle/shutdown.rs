@@ -1,6 +1,7 @@
-//! How pools end. A thread that shuts a `ThreadPool` down closes it, and waits until the count
-//! `present` is zero. With `Cancel`, that thread first drops the queued jobs, ends the futures and
-//! reports the end. With `Drain`, the last thread to go does so while `present` still counts it.
+//! How pools end. A thread that shuts a `ThreadPool` down closes it. Then it waits until the count
+//! of the pool's threads, `present`, is zero. With `Cancel`, this thread first drops the queued
+//! jobs, ends the futures, and cancels the token of the pool's end. With `Drain`, the pool's last
+//! thread does this, while `present` still counts it.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -21,10 +22,11 @@ use core::time::Duration;
 
 impl ThreadPool {
     /// Refuses further jobs and waits until every thread has ended. By then the pool's futures have
-    /// ended or were dropped, too.
+    /// ended or were dropped, too. `how` says whether the pool runs the queued jobs or drops them.
     ///
-    /// The pool also refuses the spawns of a job that still runs. A later call also waits, and a
-    /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
+    /// The pool also refuses the jobs that a running job spawns from now on. A later call also
+    /// waits, and a later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this
+    /// returns.
     ///
     /// # Errors
     ///
@@ -48,13 +50,13 @@ impl ThreadPool {
         self.end_in(how, None).map(|_| ())
     }
 
-    /// Returns a future that is ready when all accepted jobs have run or were dropped. It blocks no
-    /// thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
+    /// Returns a future that is ready when all accepted jobs have run or were dropped. The future
+    /// blocks no thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
     /// The returned future does not wait for spawned futures that are pending, so these may await
-    /// it. A job of the pool that blocks on the returned future deadlocks, because that job has not
-    /// ended. A hook of the pool that blocks on it deadlocks, too. So does a destructor that blocks
-    /// on it while [`Shutdown::Cancel`] drops a job.
+    /// it. But a job of the pool must not block on it: the returned future waits for the end of
+    /// this job. Nor must a hook of the pool, or a destructor that runs while [`Shutdown::Cancel`]
+    /// drops a job. Each of these would block for ever.
     ///
     /// # Examples
     ///
@@ -133,8 +135,8 @@ impl ThreadPool {
 impl LockedPool {
     /// Waits until all accepted jobs have run, and the jobs that they have spawned.
     ///
-    /// If other threads go on submitting, returns after a moment at which no job was left. The
-    /// jobs' writes happen before this returns.
+    /// If other threads submit jobs meanwhile, this returns once there was a moment at which no job
+    /// was left. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -158,9 +160,9 @@ impl LockedPool {
         }
     }
 
-    /// Returns a future that is ready when all accepted jobs have run. It blocks no thread, unlike
-    /// [`wait_idle`](Self::wait_idle), and does not keep the pool open. It is not ready while the
-    /// listeners of the pool's [end](crate::Executor::end) run.
+    /// Returns a future that is ready when all accepted jobs have run. The future blocks no thread,
+    /// unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open. The token of the
+    /// pool's [end](crate::Executor::end) has listeners: while these run, the future is not ready.
     ///
     /// # Examples
     ///
@@ -172,8 +174,9 @@ impl LockedPool {
 
     /// Refuses further jobs, and waits until all accepted jobs have run or were dropped.
     ///
-    /// The pool also refuses the spawns of a job that still runs. A later call also waits, and a
-    /// later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
+    /// The pool also refuses the jobs that a running job spawns from now on. A later call also
+    /// waits, and a later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this
+    /// returns.
     ///
     /// # Errors
     ///
@@ -258,10 +261,12 @@ impl Pool {
     }
 
     /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
-    /// that looks for its next job. This call can miss a job that a waiting worker is moving. Then
-    /// that worker sets `MISSED`, and the thread that waits for the pool's end calls `discard`
-    /// again. While this call moves a scope's job to the shelf, a worker that leaves cannot see the
-    /// job. So this call starts a thread if all workers block.
+    /// that looks for its next job.
+    ///
+    /// This call can miss a job that a waiting worker is moving. Then that worker sets `MISSED`,
+    /// and the thread that waits for the pool's end calls `discard` again. This call does not drop
+    /// a job of a worker's scope, but moves it to the shelf. During this move, workers that find no
+    /// job can leave. So afterwards this call starts a thread if all workers that are left block.
     #[cold]
     fn discard(this: &Arc<Self>) {
         this.fence_as_sleeper();
@@ -271,18 +276,18 @@ impl Pool {
         this.idle.rest();
     }
 
-    /// Fences as a worker does before it sleeps. So this thread sees a job that another thread
-    /// queues or moves, or the other thread sees this thread's bit in `attention`. An earlier
-    /// barrier (`BARRED`) would not suffice: if the other thread saw no worker dozing, it did not
-    /// fence.
+    /// Fences as a worker does before it sleeps. The caller has set a bit of `attention`, and looks
+    /// for jobs next. Another thread queues or moves a job, and then reads `attention`. So this
+    /// thread sees the job, or the other thread sees that bit. An earlier barrier (`BARRED`) would
+    /// not suffice: if the other thread saw no worker asleep or about to sleep, it did not fence.
     pub(crate) fn fence_as_sleeper(&self) {
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
     }
 
-    /// Drops the queued jobs; their handles report a cancellation. Jobs of workers' scopes go to
-    /// the shelf instead. A scope's owner takes them from there, even if no other worker is left. A
-    /// dropped half of a `join` goes back to its owner.
+    /// Drops the queued jobs; their handles report a cancellation. A job of a scope that a worker
+    /// has opened goes to the shelf instead. The scope's owner takes it from there, even if no
+    /// other worker is left. A dropped half of a `join` goes back to its owner.
     pub(crate) fn drop_queued(&self) {
         while let Some(job) = self.shelf.take_stranger().or_else(|| self.injector.pop()) {
             self.drop_unless_awaited(job);
