@@ -119,7 +119,7 @@ impl Queue {
     /// token, and so can `f`.
     ///
     /// Inside a task of this queue, `f` is called even if the token is cancelled. Elsewhere the
-    /// whole call is a task with this token. If the token is cancelled before that task's turn, `f`
+    /// whole call is a task with this token. If the token is cancelled before that task begins, `f`
     /// is dropped too.
     ///
     /// # Errors
