@@ -221,7 +221,7 @@ impl<T> Stealer<T> {
     ///
     /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen at least
     /// `count` items here, and has made room for them in `dest`. If this deque shrinks, the caller
-    /// is pinned.
+    /// is pinned, so that no thread frees a buffer that this call uses.
     fn move_oldest(
         &self,
         top: Top,

@@ -124,7 +124,8 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics where [`push`](Self::push) does. For a deque with a maximum capacity use
+    /// Panics if the deque is at its maximum capacity, or if the buffer would be too large, as
+    /// [`push`](Self::push) does. For a deque with a maximum capacity use
     /// [`try_push`](Self::try_push).
     ///
     /// # Examples
@@ -202,8 +203,8 @@ impl<T> Worker<T> {
     }
 
     /// Takes the newest item of a LIFO deque if it is at this index, and forgets the item without
-    /// running its destructor. Returns `None` if the newest item is at another index, and
-    /// `Some(false)` if a thief has taken the item.
+    /// running its destructor. Returns `Some(true)` if it has taken the item, `Some(false)` if a
+    /// thief has, and `None` if the newest item is at another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, index: Index) -> Option<bool> {

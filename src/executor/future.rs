@@ -17,8 +17,8 @@ impl Futures {
     ///
     /// The futures keep the executor alive. If the executor [reports its end](Executor::end), the
     /// futures are dropped at that moment. If the executor is full when futures are woken, a single
-    /// thread offers their jobs until there is room. If the executor refuses a job for another
-    /// reason, or that thread cannot be started, the job's future is dropped.
+    /// additional thread offers their jobs until there is room. If the executor refuses a job for
+    /// another reason, or the additional thread cannot be started, the job's future is dropped.
     ///
     /// # Examples
     ///

@@ -73,10 +73,10 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
-    /// scheduler or of a queue below the scheduler. There is one exception. A thread that cancels a
-    /// single future, by its handle or token, and so drops it, may wait for other queues than the
-    /// future's.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor. A thread that drops
+    /// tasks of this scheduler, or of a queue on which the scheduler runs, also gets this error.
+    /// There is one exception. A thread that cancels a single future, by its handle or token, and
+    /// so drops it, may wait for other queues than the future's.
     ///
     /// # Examples
     ///
@@ -202,8 +202,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
-    /// scheduler or of a queue below the scheduler.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor. A thread that drops
+    /// tasks of this scheduler, or of a queue on which the scheduler runs, also gets this error.
     ///
     /// # Examples
     ///

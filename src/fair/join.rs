@@ -80,7 +80,8 @@ impl Queue {
     ///
     /// Once neither closure runs any more, resumes the panic of the first, or else of the second.
     /// If the first closure panics, the second may be dropped unrun. Outside of the queue's tasks,
-    /// `join` also panics where [`install`](Self::install) does.
+    /// `join` also panics if the call is refused or dropped, or would wait for ever, as
+    /// [`install`](Self::install) does.
     ///
     /// # Examples
     ///

@@ -178,7 +178,8 @@ impl EventCount {
 
     /// Notifies up to `count` threads that are prepared or asleep.
     ///
-    /// The promise, progress and cost are those of [`notify_one`](Self::notify_one).
+    /// A notified thread does not sleep, or wakes up. Progress and cost are those of
+    /// [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///

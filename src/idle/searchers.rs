@@ -225,7 +225,7 @@ impl<'a> Search<'a> {
     ///
     /// # Panics
     ///
-    /// Panics where [`EventCount::prepare`] does.
+    /// Panics if 4,095 other threads are prepared, as [`EventCount::prepare`] does.
     ///
     /// # Examples
     ///

@@ -105,8 +105,8 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
 /// A consumer that gives a slot up, and then fails to open the orphan, sees the item (table in
-/// `around.rs`). Another consumer that finds `SPOKEN_FOR` sees all items pushed before the call
-/// that takes the orphan's item.
+/// `around.rs`). Another consumer that finds the state `SPOKEN_FOR` sees all items pushed before
+/// the call that takes the orphan's item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.

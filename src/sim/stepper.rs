@@ -143,7 +143,7 @@ impl Stepper {
     ///
     /// # Panics
     ///
-    /// Panics where [`step`](Self::step) does.
+    /// Panics in a task that runs on this stepper, because the task would wait for itself.
     pub fn run_until_idle(&self) {
         self.turns.run();
     }
@@ -153,7 +153,7 @@ impl Stepper {
     ///
     /// # Panics
     ///
-    /// Panics where [`step`](Self::step) does.
+    /// Panics in a task that runs on this stepper, because the task would wait for itself.
     ///
     /// # Examples
     ///
