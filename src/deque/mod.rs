@@ -77,7 +77,8 @@ use index::{FIRST, Top, after};
 /// A thief that sees an index below `bottom` also sees the item stored there.
 ///
 /// Every store that leaves items below `bottom` releases. That includes the store by which `pop`
-/// reserves the newest item, because a thief may learn about the older items from that store alone.
+/// *reserves* the newest item, that is, lowers `bottom` past it. A thief may learn about the older
+/// items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
 /// Suppose a thread sees `top` beyond an index. If a thief took the item at that index, the thief

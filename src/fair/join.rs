@@ -1,6 +1,7 @@
 //! Fork and join within a queue: [`Queue::join`] and [`Queue::install`]. The two closures of a
 //! `join` are its *halves*. The second half lies on the stack of its *owner*, the thread that runs
-//! the `join`. Other threads that serve the queue may take it (`line/fork.rs`).
+//! the `join`. Other threads that serve the queue may take it (`line/fork.rs`). Then the owner
+//! waits at the half's *latch* until the half has run.
 
 use super::line::fork::{ForkHead, Latch};
 use super::line::life::MAX_TASKS;

@@ -97,8 +97,8 @@ impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
     /// If every prepared thread has been notified, this call passes one notification on to a
-    /// sleeper. The reason is that the caller might have found something other than the announced
-    /// change. Lock-free.
+    /// sleeper. The caller might have found something other than the announced change, and then the
+    /// sleeper looks for that change. Lock-free.
     ///
     /// # Examples
     ///

@@ -10,10 +10,10 @@ impl<T> Injector<T> {
     ///
     /// Returns whether this call closed the injector. Lock-free.
     ///
-    /// [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will come, because a
-    /// steal goes around the slot of a stopped producer. To drain, check
-    /// [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if both are true, no
-    /// further item will come, and both stay true.
+    /// After `close`, an item may still come even if a steal has returned
+    /// [`Steal::Empty`](crate::Steal). The reason is that a steal goes around the slot of a stopped
+    /// producer. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty):
+    /// if both are true, no further item will come, and both stay true.
     ///
     /// # Examples
     ///

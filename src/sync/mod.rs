@@ -107,7 +107,8 @@ mod machine {
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
     /// A sleeper that leaves clears an event count's list only if at least this many sleepers have
-    /// left their waiters there. Clearing should be rare, because it wakes all other sleepers.
+    /// left their entries (waiters) there. Clearing should be rare, because it wakes all other
+    /// sleepers.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues that share a word of a fair scheduler's ready set.
