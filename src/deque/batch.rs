@@ -214,13 +214,14 @@ impl<T> Stealer<T> {
         (len > 0).then(|| (top, dest.make_room(len.div_ceil(2).min(limit))))
     }
 
-    /// Moves up to `count` items, from `top` on, into unpublished slots of `dest`. Orders them so
-    /// that `dest` pops them as this deque's owner would have done. With `and_pop`, the item that
-    /// the owner would pop first goes into the last slot, for the caller to take out.
+    /// Moves up to `count` items, from `top` on, into unpublished slots of `dest`. Orders the items
+    /// so that `dest` pops them in the order in which this deque's owner would have popped them.
+    /// With `and_pop`, the item that the owner would pop first goes into the last slot, for the
+    /// caller to take out.
     ///
     /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen at least
     /// `count` items here, and has made room for them in `dest`. If this deque shrinks, the caller
-    /// is pinned.
+    /// is pinned, so that no thread frees a buffer that this call uses.
     fn move_oldest(
         &self,
         top: Top,

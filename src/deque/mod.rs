@@ -77,11 +77,13 @@ use index::{FIRST, Top, after};
 /// A thief that sees an index below `bottom` also sees the item stored there.
 ///
 /// Every store that leaves items below `bottom` releases. That includes the store by which `pop`
-/// reserves the newest item, because a thief may learn about the older items from that store alone.
+/// *reserves* the newest item, that is, lowers `bottom` past it. A thief may learn about the older
+/// items from that store alone.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// Suppose a thread sees `top` beyond an index. If a thief has taken the item there, that thief has
-/// made its copy. The thread also sees the `bottom` and the `buffer` that the item's taker saw.
+/// Suppose a thread sees `top` beyond an index. If a thief took the item at that index, the thief
+/// has made its copy by then. The thread that sees `top` also sees the `bottom` and the `buffer`
+/// that the item's taker saw.
 ///
 /// The owner must not write a slot again before the taker has copied it. Thieves and `pop` must see
 /// the `bottom` that the taker saw. With an older `bottom`, they could report an empty deque
@@ -92,13 +94,13 @@ const CLAIM: Pair = Pair::named("deque::CLAIM");
 const GROWN: Pair = Pair::named("deque::GROWN");
 
 /// The owner writes `bottom`, then reads `top`. A thief writes `top`, or reads another thread's
-/// claim in `top`, and then reads `bottom`. At least one of the two threads sees that the other is
-/// after the same item (I4). Only LIFO deques need this pair.
+/// claim in `top`, and then reads `bottom`. At least one of the two threads sees that the other
+/// wants the same item (I4). Only LIFO deques need this pair.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit. The value is
-/// crossbeam-deque's. Outside a loom model, `MAX_ANNOUNCED` has the same value. So a batch of this
-/// size out of a LIFO deque needs only one announcement.
+/// crossbeam-deque's. Outside a loom model, `MAX_ANNOUNCED`, the most items of one announcement,
+/// has the same value. So a batch of this size out of a LIFO deque needs only one announcement.
 pub(crate) const MAX_BATCH: usize = 32;
 
 struct DequeState<T> {

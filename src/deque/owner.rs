@@ -1,5 +1,7 @@
 //! The owner's end: push and pop. Only the owner writes `bottom` (I1). The owner changes `top` only
-//! to claim an item, or to withdraw an announcement.
+//! to *claim* an item, by moving `top` past it, or to withdraw an announcement. To *reserve* the
+//! newest item is to lower `bottom` past it, before popping it. A thief *announces* in `top` that
+//! it is about to take a batch; the owner *withdraws* that mark (`batch.rs`).
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -44,8 +46,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps it in registers if the deque has
-    /// room. `push` can panic and then drops the item, so the compiler may spill the item to the
-    /// stack there. A load of two spilled words at once waits for the stores of both.
+    /// room. `push` drops the item if it panics, so in `push` the compiler may spill the item to
+    /// the stack. A later load of both spilled words at once would wait for the stores of both.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -122,7 +124,8 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics where [`push`](Self::push) does. For a deque with a maximum capacity use
+    /// Panics if the deque is at its maximum capacity, or if the buffer would be too large, as
+    /// [`push`](Self::push) does. For a deque with a maximum capacity use
     /// [`try_push`](Self::try_push).
     ///
     /// # Examples
@@ -200,8 +203,8 @@ impl<T> Worker<T> {
     }
 
     /// Takes the newest item of a LIFO deque if it is at this index, and forgets the item without
-    /// running its destructor. Returns `None` if the newest item is at another index, and
-    /// `Some(false)` if a thief has taken the item.
+    /// running its destructor. Returns `Some(true)` if it has taken the item, `Some(false)` if a
+    /// thief has, and `None` if the newest item is at another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, index: Index) -> Option<bool> {
@@ -215,8 +218,8 @@ impl<T> Worker<T> {
     /// copy.
     ///
     /// The common path uses the copy that it made before the fence or the claim. The rare paths
-    /// call a function first, and then read the item again. A copy that is kept across a call would
-    /// be saved on the stack in every `pop`.
+    /// call a function, and then read the item again. If they kept the copy across that call, every
+    /// `pop` would save the copy on the stack.
     #[inline(always)]
     fn take_next<C, R>(&self, read: impl Fn(&Slot<T>) -> C, give: impl Fn(C) -> R) -> Option<R> {
         let (bottom, seen) = (self.bottom(), self.top_seen.get());

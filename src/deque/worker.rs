@@ -1,5 +1,6 @@
 //! `Worker`, the owner's handle. Pushing and popping are in `owner.rs`, making room is in
-//! `room.rs`.
+//! `room.rs`. To *claim* an item is to move `top` past it. To *reserve* the newest item is to lower
+//! `bottom` past it, before popping it.
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
@@ -50,14 +51,16 @@ pub struct Worker<T> {
     /// announcement. The shared `top` has the same index or a later one (I3). The field spares
     /// `pop` and `push` a load from a cache line that thieves write.
     pub(super) top_seen: Cell<Top>,
-    /// `push` has room for another item if `bottom - top_seen` is at most this, in index steps.
+    /// `push` has room for another item if `bottom - top_seen` is at most this value, in index
+    /// steps.
     pub(super) room: Cell<Index>,
-    /// If `bottom - top_seen` is at most this, `pop` claims the item at `top` or halves the buffer.
-    /// Otherwise `pop` reserves the newest item. In a LIFO deque the value is one item, or `sparse`
-    /// if that is more. In a FIFO deque it is `Index::MAX`, because `pop` always claims at `top`.
+    /// If `bottom - top_seen` is at most this value, `pop` claims the item at `top` or halves the
+    /// buffer. Otherwise `pop` reserves the newest item. In a LIFO deque the value is one item, or
+    /// `sparse` if that is more. In a FIFO deque it is `Index::MAX`, because `pop` always claims at
+    /// `top`.
     pub(super) few: Cell<Index>,
-    /// If `bottom - top_seen` is at most this, `pop` halves the buffer, unless at most one item is
-    /// left. The value is a quarter of the capacity, or zero if the deque is not to shrink.
+    /// If `bottom - top_seen` is at most this value, `pop` halves the buffer, unless at most one
+    /// item is left. The value is a quarter of the capacity, or zero if the deque is not to shrink.
     pub(super) sparse: Cell<Index>,
     pub(super) min_capacity: usize,
     pub(super) max_capacity: usize,

@@ -208,7 +208,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// - when it is ready: by the thread that polls it, before the handle reports the result;
     /// - when the handle, a token, its queue or the executor cancels it: at once, by the thread
-    ///   that cancels. During a poll, the polling thread drops it after that poll;
+    ///   that cancels. If a poll is under way, the polling thread drops the future after the poll;
     /// - when no waker and no handle is left: by the thread that drops the last of them. A token
     ///   does not keep the future alive.
     ///

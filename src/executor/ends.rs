@@ -42,10 +42,10 @@ pub enum Shutdown {
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
-    /// does so after each job that it has run. Within a job, it does so in
+    /// looks for such jobs after each job that it has run. Within a job, it looks for them in
     /// [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) and
-    /// [`run_until`](crate::pool::run_until), but in no other wait. A thread that drops jobs counts
-    /// as a thread of the pool meanwhile. So a destructor that would wait for the pool gets
+    /// [`run_until`](crate::pool::run_until), but in no other wait. While a thread drops jobs, it
+    /// counts as a thread of the pool. So a destructor that would wait for the pool gets
     /// [`WouldDeadlock`].
     ///
     /// The thread that shuts the pool down drops the tasks of queues over the pool last. So a

@@ -17,8 +17,8 @@ impl Futures {
     ///
     /// The futures keep the executor alive. If the executor [reports its end](Executor::end), the
     /// futures are dropped at that moment. If the executor is full when futures are woken, a single
-    /// thread offers their jobs until there is room. If the executor refuses a job for another
-    /// reason, or that thread cannot be started, the job's future is dropped.
+    /// additional thread offers their jobs until there is room. If the executor refuses a job for
+    /// another reason, or the additional thread cannot be started, the job's future is dropped.
     ///
     /// # Examples
     ///
@@ -125,8 +125,8 @@ impl<E: Executor + 'static> Over<E> {
         if thread::spawn("filch-woken".to_string(), None, body).is_ok() {
             return Ok(());
         }
-        // No thread could be started. So this call drops the jobs that other threads have meanwhile
-        // added to the backlog, with their futures.
+        // No thread could be started. So this call drops the jobs that other threads have added to
+        // the backlog since, with their futures.
         let mut jobs = self.backlog.lock().take().unwrap_or_default();
         jobs.pop_front().map_or(Ok(()), |(job, _)| Err((job, Reason::Full)))
     }
@@ -155,8 +155,9 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
     }
 }
 
-/// The time for which the thread `filch-woken` sleeps before it offers a refused job again: no
-/// executor reports that it has room. So the poll of a woken future can be late by this time.
+/// The time for which the thread `filch-woken` sleeps before it offers a refused job again. It
+/// cannot wait until there is room, because no executor reports that. So the poll of a woken future
+/// can be late by this time.
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.
@@ -179,7 +180,7 @@ where
     F::Output: Send + 'static,
 {
     let context = executor.context().cloned();
-    // `_executor` lives until the future is spawned: if it is a queue's last handle, its drop
+    // `_executor` lives until the future is spawned. It may be a queue's last handle, whose drop
     // closes the queue.
     let (futures, _executor) = match executor.futures() {
         Some(futures) => (futures, Some(executor)),

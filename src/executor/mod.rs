@@ -148,7 +148,8 @@ pub trait Executor: Send + Sync {
     /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's
     /// [quantum](crate::fair::Builder::quantum), the scheduler calls this method, and then passes
     /// the next ticket to `execute_last`. An executor whose `execute_last` puts a job behind the
-    /// others needs no `yield_now`. rayon cannot do that: see [`FromFn::with_yield_now`].
+    /// others needs no `yield_now`. rayon cannot put a job behind the others: see
+    /// [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///
@@ -165,7 +166,8 @@ pub trait Executor: Send + Sync {
     /// By default `false`.
     ///
     /// A scheduler calls this if the executor refuses a *ticket*, a job that serves the scheduler's
-    /// queues. If this is `true`, the scheduler drops its queued tasks; otherwise it runs them.
+    /// queues. If the result is `true`, the scheduler drops its queued tasks; otherwise it runs
+    /// them.
     ///
     /// # Examples
     ///

@@ -82,20 +82,21 @@ impl Builder {
     }
 
     /// Keeps `threads` of the executor's threads for queues of this priority and above. The *lower
-    /// queues*, those of lower priorities, together hold at most the other threads. So an urgent
-    /// task begins at once, even while long tasks of lower queues run, unless `threads` urgent
-    /// tasks already run. By default no thread is kept.
+    /// queues*, those of lower priorities, together hold at most the remaining threads. So a task
+    /// of this priority or above begins at once, even while long tasks of lower queues run, unless
+    /// `threads` such tasks already run. By default no thread is kept.
     ///
     /// Each priority can have its own reservation. A later call for the same priority replaces the
     /// earlier one. If the executor shrinks to `threads` or fewer, the lower queues still get one
     /// thread. If the executor grows, the scheduler notices this when a task is next spawned, or at
-    /// the end of a quantum. A thread that [waits](crate::JoinHandle::join) for a task of a lower
-    /// queue may run that task even if the lower queues already hold all their threads.
+    /// the end of a [quantum](Self::quantum). A thread that [waits](crate::JoinHandle::join) for a
+    /// task of a lower queue may run that task even if the lower queues already hold all their
+    /// threads.
     ///
     /// A task of a lower queue that waits or [blocks](crate::pool::blocking) still counts as
     /// holding a thread. So the lower queues can deadlock: all tasks that hold their threads may
-    /// wait for one more task of a lower queue. None of these tasks goes on unless its thread can
-    /// run that task itself. No waiting thread can run a future.
+    /// wait for one more task of a lower queue. Then a waiting task goes on only if its thread can
+    /// run the awaited task itself. A waiting thread cannot run a future.
     ///
     /// # Panics
     ///
@@ -200,8 +201,8 @@ impl Builder {
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. The scheduler then goes on. It does without the policy's advice, takes
-    /// the time as unchanged, or takes the executor as full.
+    /// the executor panics. The scheduler then goes on without the policy's advice, as if no time
+    /// had passed, or as if the executor were full.
     ///
     /// # Examples
     ///

@@ -1,5 +1,6 @@
 //! The public calls that close, cancel and shut down queues and schedulers, or wait until no task
-//! is pending. Blocking waits are refused on threads that run jobs of the executor.
+//! is pending. Blocking waits are refused on threads that run jobs of the executor. A *listener* of
+//! a token is code that runs when the token is cancelled, such as that of a waker.
 
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
@@ -41,9 +42,9 @@ impl Queue {
     /// the panic.
     ///
     /// This call may miss a task if other threads spawn tasks, wait for tasks, wake futures or look
-    /// for work meanwhile. One of those threads, or the thread that serves the queue next, drops
-    /// the missed task. The result does not count missed tasks. If the destructor of a dropped task
-    /// waits for another task of the queue, that other task is dropped uncounted.
+    /// for work at the same time. One of those threads, or the thread that serves the queue next,
+    /// drops the missed task. The result does not count missed tasks. If the destructor of a
+    /// dropped task waits for another task of the queue, that other task is dropped uncounted.
     ///
     /// # Examples
     ///
@@ -65,15 +66,17 @@ impl Queue {
     /// Blocks until no task of this queue is pending. In a paused queue, a task that was cancelled
     /// before it began is not pending.
     ///
-    /// In a listener of a token that also cancels this queue, this call cancels the queue first.
-    /// A poll of the future of [`drained`](Self::drained) does so, too, and so does
+    /// A listener of a token can call this before the token's cancellation has reached this queue.
+    /// Then this call cancels the queue first, because the wait might otherwise never end. A poll
+    /// of the future of [`drained`](Self::drained) does the same, and so does
     /// [`shutdown`](Self::shutdown).
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
-    /// scheduler or of a queue below the scheduler. But a thread that only cancels one future, by
-    /// its handle or token, may wait for other queues than the future's.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor. A thread that drops
+    /// tasks of this scheduler, or of a queue on which the scheduler runs, also gets this error.
+    /// There is one exception. A thread that cancels a single future, by its handle or token, and
+    /// so drops it, may wait for other queues than the future's.
     ///
     /// # Examples
     ///
@@ -94,8 +97,8 @@ impl Queue {
     }
 
     /// Returns a future that is ready when no task of this queue is pending, in the sense of
-    /// [`wait_idle`](Self::wait_idle). The future blocks no thread, and counts as a handle of the
-    /// queue.
+    /// [`wait_idle`](Self::wait_idle). The future blocks no thread, and keeps the queue open as a
+    /// handle does.
     ///
     /// A future of this queue must not await the returned future. The awaiting future is itself
     /// pending, so the returned future would never be ready.
@@ -194,13 +197,13 @@ impl Queue {
 impl FairScheduler {
     /// Blocks until no task is pending in any queue.
     ///
-    /// In a listener, this call first cancels the queues that the listener's token also cancels, as
-    /// [`Queue::wait_idle`] does.
+    /// If a listener of a token calls this, this call first cancels the queues that the token also
+    /// cancels, as [`Queue::wait_idle`] does.
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor, or drops tasks of this
-    /// scheduler or of a queue below the scheduler.
+    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor. A thread that drops
+    /// tasks of this scheduler, or of a queue on which the scheduler runs, also gets this error.
     ///
     /// # Examples
     ///
@@ -311,9 +314,9 @@ impl FairScheduler {
         };
         let lines = self.scheduler.queues.table.iter();
         lines.for_each(|line| ends::close(&self.scheduler, line, how));
-        // A token's listener may wait until the scheduler is idle. But some task may end only when
-        // another queue's token is cancelled. So this thread marks all tokens as cancelled before
-        // it calls the first listener.
+        // A token's listener may wait until the scheduler is idle. But a task for which the
+        // listener then waits may end only when another queue's token is cancelled. So this thread
+        // marks all tokens as cancelled before it calls the first listener.
         let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());

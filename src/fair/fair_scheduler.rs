@@ -234,8 +234,9 @@ impl FairScheduler {
 
     fn line(&self) -> &Line {
         let queues = &self.scheduler.queues;
-        // If this thread is submitting a ticket of another scheduler, the job is that ticket. It is
-        // no part of the task that runs on this thread, so it goes into the default queue.
+        // If this thread is submitting a ticket of another scheduler, the job to be queued is that
+        // ticket. The ticket is no part of the task that runs on this thread, so it goes into the
+        // default queue.
         let slot = Serving::slot_in(queues).filter(|_| !is_submitting_any());
         let current = slot.and_then(|slot| queues.table.get(slot));
         current.unwrap_or_else(|| self.default.line())

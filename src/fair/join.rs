@@ -1,6 +1,7 @@
 //! Fork and join within a queue: [`Queue::join`] and [`Queue::install`]. The two closures of a
 //! `join` are its *halves*. The second half lies on the stack of its *owner*, the thread that runs
-//! the `join`. Other threads that serve the queue may take it (`line/fork.rs`).
+//! the `join`. Other threads that serve the queue may take it (`line/fork.rs`). Then the owner
+//! waits at the half's *latch* until the half has run.
 
 use super::line::fork::{ForkHead, Latch};
 use super::line::life::MAX_TASKS;
@@ -69,18 +70,19 @@ impl Queue {
     /// the queue, as in [`install`](Self::install).
     ///
     /// If another thread still runs the second closure when the first has ended, this thread runs
-    /// only work that the second has forked. While there is no such work, this thread sleeps.
-    /// Meanwhile another thread may replace it at the executor, and the queue is not charged for
-    /// the time. But the sleeping thread still counts towards the queue's limit.
+    /// only work that the second has forked. While there is no such work, this thread sleeps. The
+    /// queue is not charged for the sleep, and another thread may replace the sleeping thread at
+    /// the executor. But the sleeping thread still counts towards the queue's limit.
     ///
     /// Halves still run in a queue that is paused, closed or cancelled, and after the executor has
     /// ended. So a task that has begun can end.
     ///
     /// # Panics
     ///
-    /// When neither closure runs any more, resumes the panic of the first, or else of the second.
+    /// Once neither closure runs any more, resumes the panic of the first, or else of the second.
     /// If the first closure panics, the second may be dropped unrun. Outside of the queue's tasks,
-    /// `join` also panics where [`install`](Self::install) does.
+    /// `join` also panics if the call is refused or dropped, or would wait for ever, as
+    /// [`install`](Self::install) does.
     ///
     /// # Examples
     ///
@@ -120,7 +122,7 @@ impl Queue {
 
     /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
     /// cancelled. A closure that runs can look at the token. Outside of the queue's tasks, the
-    /// whole call is a task with this token. If the token is cancelled before that task's turn, the
+    /// whole call is a task with this token. If the token is cancelled before that task begins, the
     /// task is dropped at once.
     ///
     /// # Errors
@@ -238,11 +240,11 @@ impl Queue {
     /// Runs a closure as a task of this queue, and returns its result.
     ///
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure becomes a
-    /// task of the queue, and this thread waits for that task as
-    /// [`join`](crate::JoinHandle::join) does. If this thread belongs to the executor, it runs the
-    /// task itself, before the task's turn, once the queue is below its limit. Another thread may
-    /// run the task first. The queue's capacity does not apply to this task, because this thread
-    /// waits, and so cannot submit a second one.
+    /// task of the queue, and this thread waits for that task as [`join`](crate::JoinHandle::join)
+    /// does. If this thread belongs to the executor, it runs the task itself once the queue is
+    /// below its limit. The task then may begin before tasks that were queued earlier. Another
+    /// thread may run the task first. The queue's capacity does not apply to this task, because
+    /// this thread waits, and so cannot submit a second one.
     ///
     /// # Panics
     ///
@@ -277,8 +279,8 @@ impl Queue {
         result.unwrap_or_else(|error| panic!("the queue has not run the closure: {error}"))
     }
 
-    /// Calls [`install`](Self::install), but drops a closure that still waits for its turn when the
-    /// token is cancelled. Returns an error if the closure has not run.
+    /// Calls [`install`](Self::install), but drops a closure that has not begun when the token is
+    /// cancelled. Returns an error if the closure has not run.
     pub(super) fn install_with<F, R>(&self, token: &CancelToken, f: F) -> Result<R, JoinError>
     where
         F: FnOnce() -> R + Send,

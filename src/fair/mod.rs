@@ -72,9 +72,9 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A queue that is new, or becomes ready again, has no credit for the time before.
-//! - A queue that has become ready waits for its first lease. The leases under way come first, and
-//!   the leases of queues with less virtual time.
-//! - While a higher priority is ready, the lower priorities share every 64th pick.
+//! - A queue that has become ready may have to wait for its first lease, until a thread ends its
+//!   present lease. Queues with less virtual time are picked first.
+//! - While a queue of a higher priority is ready, the lower priorities share every 64th pick.
 //!
 //! # When the executor ends
 //!
@@ -101,11 +101,13 @@
 //!
 //! # How it works
 //!
-//! - The *ready set* of a priority contains every ready queue of that priority, and perhaps others.
+//! - The *ready set* of a priority contains every ready queue of that priority, and perhaps queues
+//!   that are not ready or have another priority.
 //! - A *ticket* is a job that the scheduler submits to the executor. The ticket serves queues for a
 //!   quantum, then submits itself again. A ticket *searches* until it has found a task.
 //! - A *place* is room for one more lease within the queue's limit.
-//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease can borrow one.
+//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease can borrow a
+//!   lane.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
 //! - A *slot* is the number of a queue. When the queue is over (I3), a later queue may get the same
 //!   number. A *line* is the shared state of the queue in a slot. Its *life word* counts the
@@ -227,8 +229,10 @@ const ENDED: Pair = Pair::named("fair::ENDED");
 /// A thread that finds a queue ready sees the charges that were made before the queue became ready.
 const READY: Pair = Pair::named("fair::READY");
 
-/// Each of two threads writes, fences, then looks. At least one sees the other's write, and acts.
-/// `proofs/orderings.md` has further rows.
+/// Each of two threads writes, fences, then looks. At least one of them sees the other's write, and
+/// acts. A *server* is a thread that runs tasks of a queue. A *joiner* waits until a queue may run
+/// one more task, so that it can run a task of the queue itself. `proofs/orderings.md` has further
+/// rows.
 ///
 /// | one thread writes | then looks | the other writes | then looks | a thread that sees the other's write |
 /// |---|---|---|---|---|

@@ -136,8 +136,8 @@ impl<'a> QueueBuilder<'a> {
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled,
     /// with one exception. If a task is cancelled, or is run by a thread that waits for the task,
-    /// its job stays queued. While 4,096 such jobs are queued, a further such task keeps its room
-    /// until a thread takes its job out of the queue.
+    /// its entry stays in the queue. While 4,096 such entries are queued, a further such task keeps
+    /// its room until a thread takes its entry out.
     ///
     /// # Examples
     ///
@@ -321,7 +321,7 @@ impl Queue {
             Ok(link) => {
                 *line.link.lock() = Some((self.0.token.clone(), link));
                 // A shutdown may have cancelled the queue before the link was stored. That shutdown
-                // has found no token to cancel, so this thread cancels the token.
+                // has found no link to the token, so this thread cancels the token.
                 if line.life.look().is_cancelled() {
                     self.0.token.cancel();
                 }

@@ -79,7 +79,7 @@ impl Queue {
     /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
     /// weight, limit and priority, never refused, and charged to the queue wherever they run. When
     /// `f` has returned, this thread runs the jobs that no other thread has begun. Then it waits
-    /// for the other jobs; meanwhile it runs only work that was forked within the scope.
+    /// for the other jobs. During this wait, it runs only work that was forked within the scope.
     ///
     /// Inside a task of this queue, `f` runs as a part of that task. Elsewhere the whole call is a
     /// task of the queue, as in [`install`](Self::install).
@@ -87,7 +87,8 @@ impl Queue {
     /// # Panics
     ///
     /// Resumes the panic of `f`, or else the first panic of a job, after all jobs have ended.
-    /// Outside of the queue's tasks, `scope` also panics where [`install`](Self::install) does.
+    /// Outside of the queue's tasks, `scope` also panics if the call is refused or dropped, or
+    /// would wait for ever, as [`install`](Self::install) does.
     ///
     /// # Examples
     ///
@@ -119,7 +120,7 @@ impl Queue {
     /// token, and so can `f`.
     ///
     /// Inside a task of this queue, `f` is called even if the token is cancelled. Elsewhere the
-    /// whole call is a task with this token. If the token is cancelled before that task's turn, `f`
+    /// whole call is a task with this token. If the token is cancelled before that task begins, `f`
     /// is dropped too.
     ///
     /// # Errors

@@ -63,8 +63,8 @@
 //! processors.
 //!
 //! *Steals do not pin the thread*, because the deque keeps outgrown buffers until it is dropped.
-//! All of them together are smaller than the current one. If that is too much memory, see *Giving
-//! memory back* below.
+//! All outgrown buffers together are smaller than the current buffer. If that is too much memory,
+//! see *Giving memory back* below.
 //!
 //! *`push` can panic if you opt in*: it panics at a maximum capacity that you have set, or after
 //! `close`. crossbeam-deque has neither.

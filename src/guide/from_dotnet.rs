@@ -171,7 +171,7 @@
 //!
 //! *`IThreadPool`* is [`Executor`](crate::Executor), and *`SimpleLockThreadPool`* is
 //! [`LockedPool`](crate::pool::LockedPool). The article's `Dispose` dropped the queued items. If a
-//! worker called it, the worker waited for itself. `Shutdown::Drain` does neither:
+//! worker called `Dispose`, the worker waited for itself. `Shutdown::Drain` does neither:
 //!
 //! ```
 //! use filch::pool::LockedPool;
@@ -199,8 +199,8 @@
 //! deque. The article left open whether a wake-up between a failed steal and going to sleep is
 //! lost; here it is not.
 //!
-//! *Inlining*: a worker that waits for a task runs the task, if it has not begun, whichever queue
-//! holds it.
+//! *Inlining*: a worker that waits for a task runs the task itself, if the task has not begun,
+//! whichever queue holds the task.
 //!
 //! ```
 //! let pool = filch::ThreadPool::new(1)?; // one thread, and it waits

@@ -124,5 +124,6 @@
 //! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
 //!
 //! A tenant gets its share on each machine. If all machines are equal, its share of the cluster is
-//! the mean of these shares. A machine on which it has no work counts as zero. If a tenant's
-//! requests go to one machine only, the tenant gets no more than its share of that machine.
+//! the mean of these shares. A machine on which the tenant has no work counts as zero. If a
+//! tenant's requests go to one machine only, the tenant gets no more than its share of that
+//! machine.

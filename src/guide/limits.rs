@@ -47,11 +47,12 @@
 //!   queue that the token cancels, if no running task of that queue waits for another such queue.
 //!   [`Queue::cancel`](crate::fair::Queue::cancel) drops the queue's tasks before it cancels the
 //!   queue's token. So their destructors must not wait for tasks or queues of that token.
-//! - *A destructor that a cancelled queue runs can wait for ever* for a thread that waits for
-//!   another task of the queue. In [`join`](crate::JoinHandle::join) that thread drops the other
-//!   task, and in [`TaskGroup::wait`](crate::task::TaskGroup::wait) it drops a closure. All other
-//!   waits leave the task to the canceller. So does a thread that slept before the cancellation,
-//!   unless it is a worker of the queue's executor and the task is a closure.
+//! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that
+//!   waits for another task of the queue. In [`join`](crate::JoinHandle::join) that thread itself
+//!   drops the other task. In [`TaskGroup::wait`](crate::task::TaskGroup::wait) it does so if the
+//!   task is a closure. All other waits leave the task to the canceller, which is still in the
+//!   destructor. So does a thread that slept before the cancellation, unless it is a worker of the
+//!   queue's executor and the task is a closure.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
@@ -227,8 +228,9 @@
 //! *A pool that drains does not end* while one of its jobs waits for a task of a paused queue over
 //! that pool. Resume or cancel the queue before the pool is shut down.
 //!
-//! *A cancelled pool does not end* if the destructor of one of its queued jobs joins such a job.
-//! The pool reports its end, at which the queue's task is dropped, only after the destructor.
+//! *A cancelled pool does not end* if the destructor of a queued job joins a job that waits for a
+//! task of a paused queue. That task is dropped when the pool reports its end, which is only after
+//! the destructor.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task from
 //! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait

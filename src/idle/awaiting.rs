@@ -71,13 +71,15 @@ impl<O: Send + Sync + 'static> AwaitedCondition<O> {
                 drop(state);
                 return prepared.cancel();
             };
-            // Committed under the lock, because a notifier might call `look` at once. Otherwise
-            // that call could store its newer entry first, and this call would overwrite it.
+            // Committed under the lock, because right after the commit a notifier might call
+            // `look`. Without the lock, that call could store its newer entry first, and this call
+            // would overwrite the newer entry.
             match prepared.commit_as(Waker::from(Unwatched::clone(this))) {
                 Ok(asleep) => return *place = Some(asleep),
                 Err(None) => *place = None,
-                // All waiters are in use. Wakes the task, whose next poll tries again, so that
-                // other tasks can run before that.
+                // All waiters are in use, so the list has no room for this condition. Wakes the
+                // task instead. The task's next poll tries again, and other tasks can run before
+                // that poll.
                 Err(Some(prepared)) => {
                     let before = mem::replace(&mut *state, AwaitedState::New);
                     drop(state);

@@ -1,5 +1,7 @@
 //! The event count: how it is made, and the notifier's side. The sleeper's side is in
-//! `prepared.rs`.
+//! `prepared.rs`. A *prepared* thread has announced that it is about to sleep, and looks once more.
+//! A *signal* tells one prepared thread to look again instead of sleeping. One atomic *word* counts
+//! the prepared threads and the signals, and has the head of the list of sleepers.
 
 use super::waiters::Waiters;
 use super::word::Word;
@@ -126,8 +128,8 @@ impl EventCount {
     /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
     /// both cases the thread sees the change when it next prepares. If no thread sleeps, and each
     /// prepared thread is notified already, this call adds nothing, because those threads will look
-    /// again. A thread that prepares after this call can take the notification. A thread that
-    /// prepared earlier can then go to sleep.
+    /// again. A thread that prepares after this call can take the notification in place of a thread
+    /// that prepared before. The earlier thread can then go to sleep.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -176,7 +178,8 @@ impl EventCount {
 
     /// Notifies up to `count` threads that are prepared or asleep.
     ///
-    /// The promise, progress and cost are those of [`notify_one`](Self::notify_one).
+    /// A notified thread does not sleep, or wakes up. Progress and cost are those of
+    /// [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///

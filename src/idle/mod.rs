@@ -82,9 +82,9 @@ use crate::sync::order::{FencePair, Pair};
 /// looks at its condition. At least one of the two sees the other's write.
 const LOOK_AGAIN: FencePair = FencePair::named("idle::LOOK_AGAIN");
 
-/// The last searcher finds something, takes itself off the count, then looks for more. A notifier
-/// changes something, then reads the count of searchers, after the fence of LOOK_AGAIN. At least
-/// one of the two sees the other's write.
+/// The last searcher finds something, subtracts itself from the count of searchers, then looks for
+/// more. A notifier changes something, then reads the count of searchers, after the fence of
+/// LOOK_AGAIN. At least one of the two sees the other's write.
 const SEARCHED: FencePair = FencePair::named("idle::SEARCHED");
 
 /// A thread that is told sees everything that the notifier did before the notification.

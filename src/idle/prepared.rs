@@ -1,4 +1,7 @@
-//! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list.
+//! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
+//! *prepared* thread has announced that it is about to sleep, and looks once more. A *waiter* is a
+//! sleeper's record in the list of sleepers. A thread is *told* when a notifier makes it look again
+//! instead of sleeping on.
 
 use super::park::Park;
 #[cfg(feature = "std")]
@@ -16,9 +19,9 @@ use core::time::Duration;
 
 /// A thread that has announced with [`EventCount::prepare`] that it is about to sleep.
 ///
-/// Dropping a `Prepared` cancels the sleep. If a thread forgets it ([`mem::forget`]), the thread
-/// counts as prepared for ever. A later notification can then go to that thread, and wake no other.
-/// Once 4,095 are forgotten, every `prepare` panics.
+/// Dropping a `Prepared` cancels the sleep. If a thread forgets the `Prepared` ([`mem::forget`]),
+/// the thread counts as prepared for ever. A later notification can then go to that thread, and
+/// wake no other. Once 4,095 are forgotten, every `prepare` panics.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Prepared<'a> {
     events: &'a EventCount,
@@ -94,8 +97,8 @@ impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
     /// If every prepared thread has been notified, this call passes one notification on to a
-    /// sleeper. The reason is that the caller might have found something other than the announced
-    /// change. Lock-free.
+    /// sleeper. The caller might have found something other than the announced change, and then the
+    /// sleeper looks for that change. Lock-free.
     ///
     /// # Examples
     ///
@@ -186,8 +189,8 @@ impl<'a> Prepared<'a> {
     /// Sleeps in the caller's park, such as an I/O driver.
     ///
     /// Calls [`Park::park`] once, unless this thread was notified before. Returns `true` if this
-    /// thread was notified, or rarely for no reason. On `false`, the park has returned
-    /// for its own reason, such as the timeout.
+    /// thread was notified, and rarely without a notification. Returns `false` if the park has
+    /// returned for a reason of its own, such as the timeout.
     ///
     /// # Examples
     ///
@@ -341,9 +344,9 @@ impl Drop for Sleeping<'_> {
     }
 }
 
-/// The reason why a thread or waker was not put on the list. `None` means that it was told. `Some`
-/// means that all waiters are in use, and the thread is still prepared. Dropping the `Prepared` can
-/// call another sleeper's waker.
+/// The reason why a thread or waker was not put on the list. `None` means that the thread was told.
+/// `Some` means that all waiters are in use, and that the thread is still prepared. Dropping the
+/// `Prepared` can pass a notification on, and so call another sleeper's waker.
 type Awake<'a> = Option<Prepared<'a>>;
 
 /// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! A thread that has prepared always searches again, even if it has found an item or was notified.
-//! The reason is that two notifiers might count on it: one that relied on its search, and one that
-//! notified it afterwards. If the thread took one notifier's item and looked no further, no thread
+//! Two notifiers might count on that thread: one that relied on its search, and one that notified
+//! it after the search. If the thread took one notifier's item and looked no further, no thread
 //! would look for the other's item (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
@@ -169,8 +169,8 @@ impl Searchers {
 /// A thread that searches: [`Searchers::search`].
 ///
 /// Dropping a `Search` has the effect of [`found`](Self::found) with an `is_more` that returns
-/// `true`. If a thread forgets it ([`mem::forget`]), the thread counts as searching for ever.
-/// [`Searchers::notify_one`] then wakes no thread any more.
+/// `true`. If a thread forgets the `Search` ([`mem::forget`]), the thread counts as searching for
+/// ever. [`Searchers::notify_one`] then wakes no thread any more.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,
@@ -180,8 +180,8 @@ pub struct Search<'a> {
 impl<'a> Search<'a> {
     /// Ends the search, because this thread has found something.
     ///
-    /// If no other thread searches, calls `is_more`, and notifies another thread if that returns
-    /// `true`. `is_more` should return whether more work is visible.
+    /// If no other thread searches, calls `is_more`, and notifies another thread if `is_more`
+    /// returns `true`. `is_more` should return whether more work is visible.
     ///
     /// # Examples
     ///
@@ -225,7 +225,7 @@ impl<'a> Search<'a> {
     ///
     /// # Panics
     ///
-    /// Panics where [`EventCount::prepare`] does.
+    /// Panics if 4,095 other threads are prepared, as [`EventCount::prepare`] does.
     ///
     /// # Examples
     ///
@@ -247,8 +247,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A thread that has searched, and on which notifiers may have relied meanwhile. Its drop, with a
-/// `Resting` or after a panic, begins a new `Search` and drops it. So another thread looks instead.
+/// A thread that has searched. Notifiers may have relied on its search, and woken no other thread.
+/// If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and drops
+/// that. So another thread looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {

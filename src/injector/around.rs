@@ -17,7 +17,9 @@
 //! ```
 //!
 //! The consumer that gave the slot up is the orphan's *holder*, X above. While `head` counts
-//! orphans, consumers look at the orphans before anything else.
+//! orphans, consumers look at the orphans before anything else. A *visitor* is a thread that uses
+//! orphans or segments without owning a slot there. No orphan that it finds is freed before its
+//! visit ends.
 //!
 //! | state | the thread that changes it | to | who takes the item |
 //! |---|---|---|---|
@@ -201,8 +203,9 @@ impl<T> Injector<T> {
     /// Claims the first orphan in the list whose item is there. Returns `None` if every such orphan
     /// is claimed already. The caller is a visitor.
     ///
-    /// If consumers claimed such orphans in any other order, an Empty answer could be false
-    /// (`proofs/orderings.md`, *Orphans*).
+    /// Consumers must claim such orphans in the order of the list. In any other order, a consumer
+    /// could report Empty although the queue had an item throughout (`proofs/orderings.md`,
+    /// *Orphans*).
     fn claim_filled(&self) -> Option<&Orphan<T>> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

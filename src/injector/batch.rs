@@ -1,4 +1,6 @@
-//! The consumers' end: several items at once. One claim of `head` covers slots of one segment.
+//! The consumers' end: several items at once. One claim, an advance of `head`, covers slots of one
+//! segment. A claimed slot becomes an *orphan* if the consumer stops waiting for the slot's
+//! producer.
 
 use super::Injector;
 use super::segment::Segment;

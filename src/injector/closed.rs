@@ -10,10 +10,10 @@ impl<T> Injector<T> {
     ///
     /// Returns whether this call closed the injector. Lock-free.
     ///
-    /// [`Steal::Empty`](crate::Steal) after `close` does not mean that no item will come, because a
-    /// steal goes around the slot of a stopped producer. To drain, check
-    /// [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if both are true, no
-    /// further item will come, and both stay true.
+    /// After `close`, an item may still come even if a steal has returned
+    /// [`Steal::Empty`](crate::Steal). The reason is that a steal goes around the slot of a stopped
+    /// producer. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty):
+    /// if both are true, no further item will come, and both stay true.
     ///
     /// # Examples
     ///
@@ -33,12 +33,12 @@ impl<T> Injector<T> {
 
     /// Closes `tail`, unless it is closed already. From then on, `end` holds the last open `tail`.
     ///
-    /// A closer proposes an `end` before it closes `tail`, because a thread that sees `tail` closed
-    /// must know the end. A closer can also be late, and propose after another closer has closed
-    /// `tail`. Such a proposal changes nothing. If the late closer read an `end` that is not the
-    /// final one, its exchange fails. If it read the final `end`, it then read an open `tail` at
-    /// that end or beyond (CLOSED). No open `tail` is beyond the final `end`, so it proposes the
-    /// final `end` once more.
+    /// A *closer*, a thread in this method, proposes an `end` before it closes `tail`, because a
+    /// thread that sees `tail` closed must know the end. A closer can also be late, and propose
+    /// after another closer has closed `tail`. Such a proposal changes nothing. If the late closer
+    /// read an `end` that is not the final one, its exchange fails. If it read the final `end`, it
+    /// then read an open `tail` at that end or beyond (CLOSED). No open `tail` is beyond the final
+    /// `end`, so it proposes the final `end` once more.
     #[cold]
     pub(super) fn close_tail(&self) {
         let (end, word) = (&self.tail.end, &self.tail.word);

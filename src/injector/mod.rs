@@ -104,8 +104,9 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// changes of `head`. If that includes a push into the orphan's slot, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A holder that fails to open its orphan sees the item (table in `around.rs`). Another consumer
-/// that finds `SPOKEN_FOR` sees all items pushed before the call that takes the orphan's item.
+/// A consumer that gives a slot up, and then fails to open the orphan, sees the item (table in
+/// `around.rs`). Another consumer that finds the state `SPOKEN_FOR` sees all items pushed before
+/// the call that takes the orphan's item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
@@ -130,8 +131,8 @@ const VISIT: FencePair = FencePair::named("injector::VISIT");
 /// If a sweeper finds no visitor, accesses of earlier visitors happen before it takes memory back.
 const LEFT: Pair = Pair::named("injector::LEFT");
 
-/// A producer adds to `tail`, then reads `head`. A consumer advances `head`, fences, and reads
-/// `tail` before it sleeps. At least one of the two sees the other's write.
+/// A producer adds to `tail`, fences, then reads `head`. A consumer advances `head`, fences, and
+/// reads `tail` before it sleeps. At least one of the two sees the other's write.
 const WAS_EMPTY: FencePair = FencePair::named("injector::WAS_EMPTY");
 
 /// The most bytes of segments that an empty injector keeps, unless one segment is larger.

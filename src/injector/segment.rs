@@ -1,4 +1,7 @@
-//! A segment: a row of slots, and the link to the next segment.
+//! A segment: a row of slots, and the link to the next segment. A producer or consumer *claims* a
+//! slot, which then is its own, by moving `tail` or `head` past the slot. To use a segment without
+//! owning a slot in it, a thread first begins a *visit*. No segment that it then finds is freed
+//! before the visit ends.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -122,8 +125,8 @@ impl<T> Tagged<T> {
     }
 }
 
-/// The most bytes of slots in a segment, unless one slot is larger. The number is that of 256 slots
-/// whose items have two words of 64 bits.
+/// The most bytes of slots in a segment, unless one slot is larger. The number is the size of 256
+/// slots for items of two 64-bit words.
 const BYTES: usize = 6 << 10;
 
 impl<T> Segment<T> {

@@ -1,5 +1,8 @@
-//! The consumers' end: one item at a time. A consumer claims the slot at `head`, waits until the
-//! producer has marked the slot, and takes the item.
+//! The consumers' end: one item at a time. A consumer *claims* the slot at `head` by moving `head`
+//! past it, waits until the producer has marked the slot, and takes the item. If the wait takes too
+//! long, the consumer gives the slot up as an *orphan*, which later consumers look after
+//! (`around.rs`). A slot whose item is taken is *settled*; a *sweep* (`sweep.rs`) resets settled
+//! slots.
 
 use super::segment::{Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
@@ -9,8 +12,8 @@ use crate::sync::Relaxed;
 use crate::sync::order::both;
 use crate::sync::spin::{Contention, LOOKS, Patience, again};
 
-/// Consumers that find items by looking at slots update `tail_seen` once in this many slots. So 32
-/// items share the cost of a read of the producers' cache line.
+/// A consumer that finds an item by looking at the item's slot updates `tail_seen` at every 32nd
+/// slot. So 32 items share the cost of one read of the producers' cache line.
 const REFRESH: usize = 32;
 
 impl<T> Injector<T> {
@@ -141,8 +144,8 @@ impl<T> Injector<T> {
     /// Returns `true` only if a producer has claimed the slot at `head`. After `false`, the caller
     /// must read `tail`. [`Head::is_plain`] must hold for `head`.
     ///
-    /// Most calls do not read `tail`: the read would wait for an addition that this thread has just
-    /// made.
+    /// Most calls do not read `tail`. If this thread has just pushed, such a read would wait for
+    /// the push's addition to `tail`.
     #[inline(always)]
     fn is_something_at(&self, head: Head, segment: &Tagged<T>) -> bool {
         let seen = Spot(self.head.tail_seen.load(PUSHED.acquire()));

@@ -5,9 +5,10 @@
 //!  tail   │ number of the segment: 40 │ closed: 1 │ offset: 23   │
 //! ```
 //!
-//! A segment has `slots` slots. The offset of `head` is at most `slots`, and is `slots` if the
-//! segment is used up. The offset of `tail` may go beyond `slots`, since producers add before they
-//! look. An addition that begins at or beyond `slots` claims nothing. Before its producer adds
+//! `head` also counts the *orphans*: claimed slots whose consumers have stopped waiting for an
+//! item. A segment has `slots` slots. The offset of `head` is at most `slots`, and is `slots` if
+//! the segment is used up. The offset of `tail` may go beyond `slots`, since producers add before
+//! they look. An addition that begins at or beyond `slots` claims nothing. Before its producer adds
 //! again, the producer makes sure that `tail` is in the next segment. So in each segment a thread
 //! makes at most one addition that claims nothing. An addition is at most 32, so the offset has
 //! room for 262,000 threads.

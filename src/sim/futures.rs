@@ -24,7 +24,7 @@ impl Polling for Turns {
 
 impl Turns {
     /// Sets a timer in place of `before`. `time` gets the present time, and returns the time at
-    /// which the timer fires. Returns `None` if that time has come.
+    /// which the timer fires. If that time has come, sets no timer and returns `None`.
     pub(super) fn set_timer(
         &self,
         before: Option<Timer>,
@@ -51,8 +51,8 @@ impl Turns {
     }
 
     /// Wakes all waiting threads, and drops all futures and the jobs that have not begun. Then
-    /// tells the schedulers over the stepper, which drop their tasks. Otherwise a running ticket
-    /// would go on until no task is left.
+    /// tells the schedulers over the stepper, which drop their tasks. Otherwise a running *ticket*,
+    /// a job by which a scheduler serves its queues, would go on until no task is left.
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.is_over = true;

@@ -12,10 +12,10 @@ use core::time::Duration;
 /// Returns a future that is ready when the virtual clock has moved on by `time` since the first
 /// poll.
 ///
-/// The sleep takes no thread, and none of a thread's virtual time, unlike [`work`](super::work).
-/// While no thread has anything to do, the clock moves to the next timer. A timer fires before
-/// threads that are due at the same time run. Timers of the same time fire in the order in which
-/// they were set.
+/// Unlike [`work`](super::work), the sleep occupies no thread: other tasks can use the thread's
+/// virtual time. While no thread has anything to do, the clock moves to the next timer. A timer
+/// fires before threads that are due at the same time run. Timers of the same time fire in the
+/// order in which they were set.
 ///
 /// Dropping the [`Stepper`](super::Stepper) drops the sleeping futures of the stepper and of
 /// schedulers over it.
@@ -50,11 +50,11 @@ pub fn sleep(time: Duration) -> Sleep {
 }
 
 /// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
-/// returns it, has reached `time`. The future is like that of [`sleep`] in all else.
+/// returns it, has reached `time`. Otherwise the future is like that of [`sleep`].
 ///
 /// # Panics
 ///
-/// Panics where [`sleep`] does.
+/// The first poll panics on a thread that is not a [`Stepper`](super::Stepper)'s.
 ///
 /// # Examples
 ///

@@ -1,5 +1,6 @@
 //! The handles of a simulation. A test moves the clock by its `Stepper`. Schedulers get a
-//! `StepperHandle`, which is an executor and a clock. The state of both is in `turns.rs`.
+//! `StepperHandle`, which is an executor and a clock. The state of both is in `turns.rs`. A thread
+//! is *due* once the clock has reached the virtual time at which the thread goes on.
 
 use super::turns::Turns;
 use crate::executor::{Executor, ExecutorId, Futures, Reason, Rejected};
@@ -27,9 +28,9 @@ use core::time::Duration;
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
 /// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
 /// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
-/// because they measure real time. With nested schedulers, the thread of a waiting task might be
-/// unable to run the awaited task, which belongs to a scheduler over another queue. If every thread
-/// waits in this way, no thread gets a turn until the stepper is dropped.
+/// because they measure real time. With nested schedulers, the awaited task may belong to a
+/// scheduler over another queue. Then the thread of the waiting task might be unable to run it. If
+/// every thread waits in this way, no thread gets a turn until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
@@ -142,7 +143,7 @@ impl Stepper {
     ///
     /// # Panics
     ///
-    /// Panics where [`step`](Self::step) does.
+    /// Panics in a task that runs on this stepper, because the task would wait for itself.
     pub fn run_until_idle(&self) {
         self.turns.run();
     }
@@ -152,7 +153,7 @@ impl Stepper {
     ///
     /// # Panics
     ///
-    /// Panics where [`step`](Self::step) does.
+    /// Panics in a task that runs on this stepper, because the task would wait for itself.
     ///
     /// # Examples
     ///

@@ -1,5 +1,5 @@
 //! Threads that take turns: one lock guards the turn, and each thread waits at a condition variable
-//! of its own.
+//! of its own. A thread is *due* at the virtual time at which it goes on.
 
 use super::timers::Timers;
 use crate::idle::{Park, ThreadPark};

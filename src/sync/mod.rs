@@ -92,10 +92,11 @@ mod machine {
     /// the wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
     /// The most items that a thief takes from a LIFO deque by one claim. An owner that pops an item
-    /// nearer to `top` than this withdraws an announced batch, or claims the item if it is last.
+    /// nearer to `top` than this number withdraws an announced batch, or claims the item if no
+    /// other is left.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
-    /// The most slots in an injector's segment. Producers link a new segment at least once in this
-    /// many pushes.
+    /// The most slots in an injector's segment. When all slots of a segment are claimed, producers
+    /// link another segment.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
     /// The most segments of an injector that *last*, that is, are kept until the injector is
@@ -106,7 +107,8 @@ mod machine {
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
     /// A sleeper that leaves clears an event count's list only if at least this many sleepers have
-    /// left their waiters there. Clearing should be rare, because it wakes all other sleepers.
+    /// left their entries (waiters) there. Clearing should be rare, because it wakes all other
+    /// sleepers.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues that share a word of a fair scheduler's ready set.
@@ -118,10 +120,12 @@ mod machine {
     /// The number of groups that share a word in the ready set's summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// The most nested services of a worker that other workers see (`pool/data/helping.rs` defines
-    /// *service*). A job's tag has room for no more. Waiting workers do not help a deeper service,
-    /// which is rare: a recursion that halves its range has fewer than 64 levels. Two workers that
-    /// help each other nest a service at every second level.
+    /// A *service* is a worker's run of a half of a `join`, or of a scope's job, for which another
+    /// thread waits (`pool/data/helping.rs`). This constant is the number of nested services of one
+    /// worker that other workers can see, because a job's tag has room for no more. Waiting workers
+    /// do not help a deeper service. Deeper services are rare: a recursion that halves its range
+    /// has fewer than 64 levels. Two workers that help each other nest a service at every second
+    /// level.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node in the tree of the queues' virtual times.

@@ -67,8 +67,8 @@ mod machine {
             // Uninitialised memory is an empty place.
         }
 
-        /// Moves an item into the place. Takes a reference, because each move of a large item by
-        /// value would need its size on the stack again.
+        /// Moves an item into the place. Takes a reference, because a move by value would need the
+        /// size of a large item on the stack once more.
         ///
         /// # Safety
         ///

@@ -14,8 +14,8 @@ pub(crate) use machine::{Patience, Vigil, relax};
 #[cfg(any(loom, shuttle))]
 pub(crate) use model::{Patience, Vigil, relax};
 
-/// The number of times that an injector's consumer looks at its claimed slot before its `Patience`
-/// begins. Usually the slot's producer is just about to fill the slot.
+/// The number of times that an injector's consumer looks at its claimed slot before its `Patience`,
+/// a longer but bounded spin, begins. Usually the slot's producer is just about to fill the slot.
 ///
 /// 256 looks last some hundred nanoseconds: the time in which a cache line comes from another core.
 pub(crate) const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 256 };
@@ -92,9 +92,9 @@ mod machine {
     /// The number of calls of `relax` between two looks at the clock.
     const RELAXATIONS: usize = 16;
 
-    /// The time for which a full `Vigil` goes on: about the time that other threads need to find
-    /// that there is more work. If work comes while a worker searches, no thread has to be woken
-    /// for that work.
+    /// The time for which a full `Vigil` lets a worker search before it sleeps. Other threads need
+    /// about that time to find that there is more work. If work comes while a worker searches, no
+    /// thread has to be woken for that work.
     const VIGIL: Duration = Duration::from_micros(22);
     const SHORT_VIGIL: Duration = Duration::from_micros(3);
 

@@ -30,8 +30,8 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Publishes the metrics of all queues of a report, with the labels `queue` and `slot`. Waits are
-/// gauges with the label `quantile`.
+/// Publishes the metrics of all queues of a report. The labels are `queue`, the queue's name, and
+/// `slot`, the queue's number. Waits are gauges with the label `quantile`.
 ///
 /// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
 /// difference of two reports. The recorder stores totals, and ignores a total that is lower than

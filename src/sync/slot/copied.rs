@@ -1,4 +1,5 @@
-//! A copy of a slot on the machine.
+//! A copy of a slot on the machine. A thief copies an item first, and then *claims* it by moving
+//! the deque's `top` past it.
 
 use core::mem::MaybeUninit;
 

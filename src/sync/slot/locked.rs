@@ -1,5 +1,6 @@
 //! A slot for targets without instructions that copy uninitialised memory. All slots of the process
-//! share one lock, which a thread holds during each copy.
+//! share one lock, which a thread holds during each copy. A slot's *owner* is the one thread that
+//! may write it.
 
 use super::copied::Copied;
 use alloc::boxed::Box;

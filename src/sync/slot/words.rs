@@ -1,4 +1,5 @@
-//! A slot on the machine: copied word by word.
+//! A slot on the machine: copied word by word. The slot's *owner* is the one thread that may write
+//! it.
 
 use super::copied::Copied;
 use crate::sync::Relaxed;
