@@ -9,8 +9,8 @@
 //! the task.
 //!
 //! Therefore a submitter that finds no room submits no ticket. Some lease has the room, and when
-//! that lease ends, its ticket looks for work. A ticket that finds no room may leave for the same
-//! reason.
+//! that lease ends, its ticket looks for work. For the same reason, a ticket that finds no room
+//! may leave.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
 //! that finds no room first asks the executor for its parallelism again.

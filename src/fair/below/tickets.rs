@@ -18,10 +18,10 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// A thread that puts a queue into a ready set then makes sure that a ticket searches. No ticket
-/// need search if there are already `most` tickets, the greatest allowed number. A ticket looks for
-/// work once more if it is the last to stop searching, or if it leaves because it found no task
-/// (I4).
+/// A thread that makes work visible has put a queue into a ready set, or has found the queue there.
+/// It then makes sure that a ticket searches. No ticket need search if there are already `most`
+/// tickets, the greatest allowed number. A ticket looks for work once more if it is the last to
+/// stop searching, or if it leaves because it found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket

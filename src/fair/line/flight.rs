@@ -113,8 +113,8 @@ impl Flight {
 
     /// Ends all waits for permits, because the queue ends its futures. Returns the waiting futures
     /// whose first jobs are kept here; the caller cancels them. The spawners of the other waiting
-    /// futures have not called `keep` yet. When a spawner calls `keep`, it gets the job back, and
-    /// cancels its future.
+    /// futures have not called `keep` yet. When such a spawner calls `keep`, it gets the job back,
+    /// and cancels its future.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);

@@ -282,8 +282,8 @@ impl Latch {
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` belongs to this thread's
     /// innermost frame of service (`serving/frame.rs`). During the call, `caller.latch` is this
     /// latch, so a latch that is made within `f` gets this latch as its outer latch. The owner
-    /// counts as waiting for `f`. If `caller` is the owner's own frame, only calls `f`, because the
-    /// owner does not wait then.
+    /// counts as waiting for `f`. If `caller` belongs to the frame that made this latch, only calls
+    /// `f`, because the owner does not wait then.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();

@@ -186,9 +186,9 @@ impl Life {
     }
 
     /// Begins the lease of a *sweep*, which takes the jobs of ended tasks out of a paused queue.
-    /// Begins no lease, and returns `false`, if the queue is not paused or has a lease. This call
-    /// releases the word, and the beginning of each later lease acquires it (`OPENED`). So the
-    /// thread of a later lease sees the writes that the caller made before this call.
+    /// Begins no lease, and returns `false`, if the queue is not paused, has a lease, or is over.
+    /// This call releases the word, and the beginning of each later lease acquires it (`OPENED`).
+    /// So the thread of a later lease sees the writes that the caller made before this call.
     pub fn begin_sweep(&self) -> bool {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);

@@ -29,10 +29,10 @@ pub struct Times {
 ///          queue 65,536                             has a time in place of a floor
 /// ```
 ///
-/// - A floor can be too low, which only makes a search look once more. A pick raises the floors on
-///   the path to its queue, from the bottom up. It stops at the highest node that has a sibling
-///   with members. Above that node there is only one node with members at each level, so a search
-///   compares no floors there. A floor beside the path stays too low until a search comes to it.
+/// - A floor can be too low, which only makes a search look again. A pick raises the floors on the
+///   path to its queue, from the bottom up. It stops at the highest node that has a sibling with
+///   members. Above that node there is only one node with members at each level, so a search
+///   compares no floors there. Any other floor that is too low stays so until a search comes to it.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then fences,
 ///   and lowers the floors above that time. A thread that raises floors then fences, looks at the
 ///   times again, and lowers the floors if it must. So at least one of the two threads sees the
@@ -123,8 +123,8 @@ impl Least {
 
     /// Raises the floors above the found queue, from its octet up to the highest node that has
     /// siblings with members. `find` compares no floor above that node. `least` is the least time
-    /// in the octet. If this raises a floor, then looks below again, and lowers the floors that are
-    /// too high.
+    /// in the octet. After raising a floor, looks below again, and lowers the floors that are too
+    /// high.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

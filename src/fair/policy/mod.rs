@@ -97,8 +97,8 @@ pub trait Policy: Send + Sync + 'static {
     /// The first call for a pick has the note of the pick ([`Pick::with_note`]). All other calls
     /// have a note of 0:
     /// - If a thread waits for a task and runs that task itself, the service belongs to no pick.
-    /// - If a task of the picked queue sleeps in a wait for forks, there is one more call before
-    ///   each sleep. Each call has the service since the previous call for the pick.
+    /// - If a task that was begun for the pick sleeps in a wait for forks, there is one more call
+    ///   before each sleep. Each call has the service since the previous call for the pick.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {}
 }
 

@@ -212,7 +212,7 @@ impl Tiers {
         Some((tier, pick?))
     }
 
-    /// Picks from a tier below the highest ready tier. These lower ready tiers take turns, in the
+    /// Picks from a ready tier below the highest ready tier. All such tiers take turns, in the
     /// order of their ranks. To choose the tier by a count of the turns, modulo the number of ready
     /// tiers, would not do. That number changes if other tiers are ready only now and then, so such
     /// picks could pass over a tier for ever.

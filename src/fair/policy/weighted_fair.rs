@@ -4,17 +4,18 @@
 //! lease. The queue is charged an estimate at the pick, and `served` corrects this charge after the
 //! lease. Until then the pick's *note* holds the charge.
 //!
-//! *Virtual time* is service divided by weight. It has 64 bits, wraps, and begins 100 ms before its
-//! wrap. A nanosecond at weight 1 is 2²⁰ units. The remainder below a unit is kept, so even at
-//! weight 2³² the charges are exact in the long run. A queue's virtual time is within one unit of
-//! the exact value. The ε in the bound of `fair/mod.rs` includes this unit, which is 4 µs of
-//! service at weight 2³².
+//! A queue's *virtual time* advances by service divided by weight. It has 64 bits, wraps, and
+//! begins 100 ms before its wrap. A nanosecond at weight 1 is 2²⁰ units. The remainder below a unit
+//! is kept, so even at weight 2³² the charges are exact in the long run. A queue's virtual time is
+//! within one unit of the exact value. The ε in the bound of `fair/mod.rs` includes this unit,
+//! which is 4 µs of service at weight 2³².
 //!
 //! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
 //! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
-//! these limits are 36 and 73 minutes. Up to W leases of a queue, with W the number of threads, may
-//! be charged or corrected at once. So the bound of `fair/mod.rs` holds while W·(L + Q)/w is below
-//! 36 minutes. A lease longer than 73 minutes times the weight is charged as one of that length.
+//! these limits are 36 and 73 minutes. Up to W leases of a queue may be charged or corrected at
+//! once; W is the executor's parallelism. So the bound of `fair/mod.rs` holds while W·(L + Q)/w is
+//! below 36 minutes. A lease longer than 73 minutes times the weight is charged as one of that
+//! length.
 //!
 //! The method `limited` also applies the limit of 2⁶² units to the charge of a pick, before the
 //! lease begins. Otherwise the queue could get half a *turn* (2⁶³ units) ahead. The queue would
@@ -23,7 +24,6 @@
 //! The limit of 2⁶¹ units keeps a queue from falling half a turn behind `now`. A queue that has
 //! fallen so far behind would read as ahead, and starve
 //! (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
-//! ahead, and starve (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -338,9 +338,9 @@ fn charged_by(pick: Pick) -> (u16, u64) {
     ((word >> LONGEST) as u16, word & ((1 << LONGEST) - 1))
 }
 
-/// Returns the charge in advance for `nanos` nanoseconds, in units of virtual time. The charge is
-/// at least one unit. With a charge of zero, all threads would pick the same queue. The result is
-/// zero only if `nanos` is zero: then `served` has no charge to take back.
+/// Returns the charge in advance for `nanos` nanoseconds, in units of virtual time. If `nanos` is
+/// zero, so is the result: `served` then has no charge to take back. Otherwise the charge is at
+/// least one unit. With a charge of zero, all threads would pick the same queue.
 fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }

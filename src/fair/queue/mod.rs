@@ -130,7 +130,7 @@ impl Queue {
     /// # Errors
     ///
     /// Returns [`RejectedBatch`], with the refused closures and their reasons. A full queue refuses
-    /// a closure. If a task ends after that, the queue accepts the next closure of the batch.
+    /// a closure. If a task ends after that, the queue can accept a later closure of the batch.
     ///
     /// # Examples
     ///
@@ -166,10 +166,10 @@ impl Queue {
         TaskBuilder::on(self)
     }
 
-    /// Sets the weight, which counts from the policy's next pick on. The policy converts the
-    /// queue's debt for past service to the new weight. A *lease* is a thread's turn at the queue.
-    /// If a lease begins or ends during the call, its charge may be wrong. The error is at most the
-    /// charge for the lease's service at the new weight.
+    /// Sets the weight, which counts from the policy's next pick on. The default policy converts
+    /// the queue's debt for past service to the new weight. A *lease* is a thread's turn at the
+    /// queue. If a lease begins or ends during the call, its charge may be wrong. The error is at
+    /// most the charge for the lease's service at the new weight.
     ///
     /// # Errors
     ///
@@ -318,7 +318,8 @@ impl Executor for Queue {
         let is_inside = current::is_part_of(Some(self.0.id));
         // The running tasks count towards the capacity. So a job that runs in a queue with a
         // capacity of 1 finds the queue full. But a ticket of a scheduler over this queue is such a
-        // job, and submits its successor before it ends. So each lease adds room for one more job.
+        // job, and submits its successor before it ends. So for such a caller, each lease adds room
+        // for one more job.
         let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
         let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
         submit(self.scheduler(), self.line(), capacity, job)

@@ -246,7 +246,8 @@ impl Report {
 
     /// Divides the service of each backlogged queue by the queue's weight, and returns Jain's index
     /// (1984) of the results. The index is 1 if each queue got its share, and 1 / n if one of n
-    /// queues got all the service. Returns `None` if there are fewer than two backlogged queues.
+    /// queues got all the service. Returns `None` if there are fewer than two backlogged queues, or
+    /// none of them was served.
     ///
     /// # Examples
     ///
@@ -264,8 +265,8 @@ impl Report {
     }
 
     /// Divides the service of each backlogged queue by the queue's weight, and returns the largest
-    /// difference between two queues. The [promise](crate::fair) bounds this difference. Returns
-    /// `None` if there are fewer than two backlogged queues.
+    /// difference between two of the results. The [promise](crate::fair) bounds this difference.
+    /// Returns `None` if there are fewer than two backlogged queues.
     ///
     /// # Examples
     ///

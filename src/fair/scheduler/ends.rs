@@ -36,9 +36,10 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue is idle
-/// now, wakes the threads that wait until it is idle. If one more task may run now, makes sure that
-/// a thread serves the queue, and wakes the queue's joiners.
+/// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue's end is
+/// to be told now, tells it. If the queue is idle or may be swept now, wakes the threads that wait
+/// until it is idle. If the queue was at its limit, makes sure that it is served if it is ready,
+/// and wakes its joiners.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     let look = line.life.end_lease();
@@ -234,8 +235,8 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
 }
 
 /// Wakes the joiners of all queues, so that each drops the task for which it waits. The caller has
-/// marked queues as cancelled, or has noted the executor's end. The caller drops queued tasks next,
-/// but may reach the joiners' tasks much later, because a destructor may wait.
+/// marked queues as cancelled, or has noted the executor's end. This thread drops the queued tasks
+/// next, but may reach the joiners' tasks much later, because a destructor may wait.
 fn wake_joiners(scheduler: &Scheduler) {
     LOOK.fence();
     scheduler.queues.table.iter().for_each(|line| line.joiners.wake());

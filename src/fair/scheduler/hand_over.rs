@@ -58,8 +58,8 @@ impl Drop for TicketJob {
         if let Some(scheduler) = self.0.take() {
             // `dropped` returns `false` while another ticket or a *guard* is left. A guard is a
             // thread that submits a ticket, or blocks while it serves. The other ticket or the
-            // guard looks after the queued tasks. But if the executor is cancelled, their threads
-            // may be blocked, and wait for these very tasks. So this thread cancels the tasks.
+            // guard looks after the queued tasks. But if the executor is cancelled, the guard may
+            // be blocked, and wait for these very tasks. So this thread cancels the tasks.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }

@@ -89,11 +89,11 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which converts the queue's debt for past service.
-    /// The policy is told before a weight falls, and after a weight rises. So between the two steps
-    /// the higher of the two weights is in force. A pick or a lease between the steps then gets a
-    /// charge that is wrong by at most the charge at the new weight. With the lower weight in
-    /// force, the error could be larger by the ratio of the two weights.
+    /// Changes the weight, and tells the policy, which may convert the queue's debt for past
+    /// service. The policy is told before a weight falls, and after a weight rises. So between the
+    /// two steps the higher of the two weights is in force. A pick or a lease between the steps
+    /// then gets a charge that is wrong by at most the charge at the new weight. With the lower
+    /// weight in force, the error could be larger by the ratio of the two weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {

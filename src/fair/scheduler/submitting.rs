@@ -77,9 +77,9 @@ pub(crate) fn beside_submissions(f: impl FnOnce()) {
     let _ = outer.map(|outer| SUBMITTING.try_with(|it| it.set(outer)));
 }
 
-/// Calls `submit`, which submits a ticket. If the executor runs the ticket within this call, the
-/// ticket serves no queue, but [leaves its work](leave_to_submitter) to the caller. Returns the
-/// result of `submit`, and whether the ticket has left its work to the caller.
+/// Calls `submit`, which submits a ticket. The executor may run the ticket within this call, on
+/// this thread. The ticket then serves no queue, but [leaves its work](leave_to_submitter) to the
+/// caller. Returns the result of `submit`, and whether the ticket has left its work to the caller.
 pub(crate) fn keep_off<R>(below: &Below, submit: impl FnOnce() -> R) -> (R, bool) {
     let outer = HANDING.try_with(|it| it.replace(Handing::Submits(below)));
     let submitted = submit();

@@ -196,8 +196,8 @@ fn run_tasks(
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
 /// lease. Returns `Some(true)` if this call has come to the job of `task`. Returns `Some(false)` if
-/// `task` is claimed already, or if no job is left. Returns `None` if the queue is paused, or has
-/// more leases than its limit, before `task` is reached.
+/// `task` is claimed before that, or if no job is left. Returns `None` if the queue is paused, or
+/// has more leases than its limit, before `task` is reached.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,

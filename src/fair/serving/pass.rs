@@ -18,8 +18,9 @@ use core::task::Waker;
 use core::time::Duration;
 
 /// The bound on a queue's *litter*: the queued jobs of tasks that have ended and have left the
-/// queue's count. While a queue has this much litter, a further task that ends stays in the count
-/// until a thread takes its job. So a queue's capacity bounds the number of its queued jobs, too.
+/// queue's count. While a queue has this much litter, a further task that ends before its job is
+/// taken stays in the count until then. So the number of queued jobs is bounded, too: by the
+/// queue's capacity plus this bound.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

@@ -1,7 +1,7 @@
 //! The turn of a *ticket*, a job that the scheduler submits to its executor. When the executor runs
-//! the ticket, the ticket calls `serve`. The thread then serves queues for a quantum, and submits
-//! the ticket's successor. It serves a queue under a *lease*, a thread's right to run tasks of one
-//! queue.
+//! the ticket, the ticket calls `serve`. The thread then serves queues. After a quantum, it submits
+//! the ticket's successor; if no queue is ready, the ticket leaves. The thread serves a queue under
+//! a *lease*, a thread's right to run tasks of one queue.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
