@@ -57,7 +57,8 @@
 //! *Virtual time* is thread time divided by weight, in units of 2⁻²⁰ ns. ε is two units. For
 //! weights below a million ε is negligible. For the greatest weight, 2³², ε is 8 µs of thread time.
 //! The bound holds while W·(L + Q)/w is below 36 minutes for each queue. A *lease* is a thread's
-//! right to run tasks of one queue. A lease longer than 73 minutes times w is [charged as one of that length](crate::guide::limits).
+//! right to run tasks of one queue. A lease longer than 73 minutes times w is
+//! [charged as one of that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual

@@ -10,8 +10,8 @@
 //!   with such scopes could otherwise wait for each other for ever (the test
 //!   `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`).
 //!
-//! With two queues, no call of `broadcast` is in front of an urgent one. A worker that runs jobs
-//! only in its waits gets all calls in `urgent`.
+//! With two queues, no call of `broadcast` is in front of an urgent one. But a worker that runs
+//! jobs only in its waits gets all calls in `urgent`.
 //!
 //! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. A
 //! worker that is about to sleep in a wait prepares: from then on, a wake-up ends the sleep. Then
@@ -75,9 +75,10 @@ impl ThreadPool {
     /// Does not wait for the calls; [`wait_idle`](Self::wait_idle) does. Any thread may call this
     /// method.
     ///
-    /// Each worker calls the closure before its next job, or while it waits inside a job. In a
-    /// wait, the closure must not want a lock that this job holds: the thread would wait for itself
-    /// for ever. If the pool has no threads yet, this call starts them.
+    /// Each worker calls the closure before its next job, in a wait, or in
+    /// [`yield_now`](super::yield_now). In the last two cases, the closure must not want a lock
+    /// that the worker's thread holds. Otherwise that thread waits for itself for ever. If the pool
+    /// has no threads yet, this call starts them.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 impl Pool {
-    /// Queues one job for each worker, which no other worker may run. Leaves out *guests*, the
+    /// Queues for each worker one job that no other worker may run. Leaves out *guests*, the
     /// outside threads that are workers for one call. `make` gets the worker's seat, and this
     /// thread's context if the pool has a [`context`](super::Builder::context). `make` returns the
     /// job, and the worker's queue into which the job goes.

@@ -2,14 +2,14 @@
 //!
 //! A guest (`take_part`) gets a *seat*: the data of a worker that other threads see, such as its
 //! deque. From then on the guest counts as active, and in `present`, the count of the threads for
-//! which the pool's end waits. It does not count in `alive`, `target` and `blocked`: these count
-//! only the threads that the pool starts and discharges. No call of a broadcast is pinned to a
-//! guest, because the guest might stay in its own code for long.
+//! which the pool's end waits. It does not count in `alive`, `target` and `blocked`, which are
+//! about the pool's own threads. No call of a broadcast is pinned to a guest, because the guest
+//! might stay in its own code for long.
 //!
 //! When the call ends, the guest leaves its seat. Before that it empties its deque:
 //!
-//! - In an open pool, the other workers get the jobs. But the jobs are dropped if this is the last
-//!   guest of a hosted pool (`hosted.rs`) that has no thread.
+//! - In an open pool, the other workers get the jobs. But if a hosted pool (`hosted.rs`) then has
+//!   neither a thread nor a guest, the jobs are dropped.
 //! - In a closed pool, the guest runs the jobs itself, because perhaps no other worker is left.
 //! - In a cancelled pool, the guest drops the jobs.
 //!

@@ -2,7 +2,7 @@
 //!
 //! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. A `WorkerThread`
 //! is registered before its thread runs. So the pool can already queue calls of broadcasts for it.
-//! It also counts in `present`, the count of the threads for which the pool's end waits. The worker
+//! The worker also counts in `present`, the count of the threads for which the pool's end waits. It
 //! leaves this count when its `run` ends, or when the `WorkerThread` is dropped unrun. With
 //! `run_in_waits`, it leaves the count at once, but stays registered until its thread ends.
 //!
@@ -29,8 +29,8 @@ impl Builder {
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
     /// cannot be [resized](ThreadPool::resize). While the pool shuts down, a thread leaves as soon
-    /// as it finds no job. So during the shutdown, a job must not block until another job of the
-    /// pool has run. Perhaps no thread is left to run the other job.
+    /// as it finds no job. So during the shutdown, no job may block in a wait that only another job
+    /// of the pool can end. Perhaps no thread is left to run that other job.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@
 //! inherits neither their current queue nor their cancellation.
 //!
 //! In these calls a worker takes one job at a time, and no batch. The rest of a batch would go into
-//! its deque, above the *floor*: the index at which its innermost service or scope began. A
-//! *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
+//! the worker's deque, above the *floor*: the index at which its innermost service or scope began.
+//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
 //! waits. Other workers would take the rest of the batch for jobs of the innermost service (I9).
 
 use super::forks::scope::sleep_until;
@@ -142,8 +142,8 @@ impl Local {
     /// wakes this worker during `run` also notifies another (`own_park.rs`).
     ///
     /// Two notifications take effect only after `run` has returned. One came before `run`, and told
-    /// a *spare* worker, which sleeps because enough others run, of a free place. The other comes
-    /// before the worker is on the list.
+    /// this worker of a free place, because it was *spare*: it slept because enough others ran. The
+    /// other comes before the worker is on the list.
     fn run_in_park(&self, run: impl FnOnce()) {
         let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
         // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the

@@ -8,9 +8,10 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// The tag of a scope's job holds the scope's `depth` (see `scoped`). If `depth` is too great for a
-// tag of its own, the tag is the greatest one, `TAG`. The `depth` that `are_within` gets is less
-// than `KNOWN_SERVICES`. So `are_within` takes jobs with the tag `TAG` for jobs of inner scopes.
+// Unless a scope's job is `FOREIGN`, its tag holds the scope's `depth` (see `scoped`). If `depth`
+// is too great for a tag of its own, the tag is the greatest one, `TAG`. The `depth` that
+// `are_within` gets is less than `KNOWN_SERVICES`. So `are_within` takes jobs with the tag `TAG`
+// for jobs of inner scopes.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The first field of a record on the stack of the thread that waits for a job. The job holds a

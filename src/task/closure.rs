@@ -1,5 +1,5 @@
 //! Closures as tasks: one allocation for the state word, the closure and the result. The *claimer*,
-//! the thread that has claimed the task, runs or drops the closure. Then it reports the end to the
+//! the thread that has claimed the task, runs or drops the closure. It also reports the end to the
 //! task's queue, group and handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};

@@ -52,9 +52,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// A captured context. Each poll of a future and each broadcast call enter a clone. So do a
-    /// `join`'s second closure on another thread, and a queue's `join`, `scope` or `install` from
-    /// outside.
+    /// A captured context. Each poll of a future enters a clone, and so does each broadcast call.
+    /// So do a `join`'s second closure on another thread, and a queue's `join`, `scope` or
+    /// `install` from outside.
     type Snapshot: Clone + Send + 'static;
 
     /// Captures the context, on the thread that spawns the task. If `capture` panics, the spawning

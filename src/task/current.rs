@@ -41,8 +41,9 @@ pub(super) fn during<R>(
     // SAFETY: I5 — the outer frame is removed after this call, which is nested in it.
     let around = unsafe { outer.as_ref() }.unwrap_or(&NOTHING);
     // A task of the innermost frame's executor, or of none, inherits the frame's stop flag, which
-    // asks all tasks of a queue to stop. But a task of a *guest*'s executor does not. A guest is a
-    // worker for one call only, perhaps inside an unrelated task.
+    // asks all tasks of a queue to stop. But if the frame is a *guest*'s, a task of its executor
+    // does not inherit the flag. A guest is a worker for one call only, perhaps inside an unrelated
+    // task.
     let is_part = home.is_none() || home == around.home && !around.is_guest;
     let stop = if is_part { around.stop } else { ptr::null() };
     enter(Frame { home, state, stop, group, outer, ..Frame::on(around.base) }, f)

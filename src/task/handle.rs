@@ -73,8 +73,8 @@ impl<T> JoinHandle<T> {
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
     /// Returns a [deadlock](JoinError::is_deadlock) error as soon as this call finds one of three
-    /// cases. In the last two cases, the task still runs later, unless it is cancelled. A *place* is
-    /// room for one running task within a queue's limit.
+    /// cases. In the last two cases, the task still runs later, unless it is cancelled. A *place*
+    /// is room for one running task within a queue's limit.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
     /// - The task needs a place of its queue, and all places belong to the caller and to threads

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-/// The number of slots for which an empty list keeps memory. When a long list becomes empty, it
-/// frees the rest. A list that stays shorter than this does not allocate again.
+/// The greatest number of slots for which an empty list keeps memory. When a longer list becomes
+/// empty, it frees the rest. A list that never gets longer than this keeps all of its memory.
 const KEPT: usize = 64;
 
 pub(super) struct Slots<T> {

@@ -67,8 +67,9 @@ impl QueueCounters {
     }
 
     /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the true number. It can be too low if a
-    /// task ends during the call.
+    /// ended. The result never falls, and never exceeds the true number. It can be too low if,
+    /// during the call, a thread that ends tasks is between two steps. Such a thread has taken the
+    /// tasks off the count of pending tasks, but has not added them to a sum yet ([`tell`]).
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is called last. So a task that ends between the reads of the sums and this call
         // is missed. In the other order it would be counted twice.

@@ -79,9 +79,10 @@ pub(crate) struct Line {
     capacity: AtomicU64,
     tier: AtomicUsize,
     /// A hint that the queue may be paused: how often it was paused, less how often `Line::pause`
-    /// has resumed it. Other ends of a pause (`Life::let_go`, `Life::end_pause`) do not count here.
-    /// A server reads this hint after each task, because to read `life` each time would cost too
-    /// much. The server reads `life` only if the hint is not zero.
+    /// has resumed it. The drop of the last handle (`Life::let_go`) and a cancellation
+    /// (`Life::end_pause`) resume the queue, too, but do not count here. So the hint can stay above
+    /// zero. A server reads this hint after each task, because to read `life` each time would cost
+    /// too much. The server reads `life` only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the flag publishes no data, and a server that misses it may

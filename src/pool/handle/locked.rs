@@ -291,9 +291,9 @@ impl LockedShared {
     fn end_one(&self) {
         let mut state = self.state.lock();
         if state.closed && state.jobs.is_empty() && state.running == 1 {
-            // The closed pool gets no further job. While this thread ends the futures, `running`
-            // still counts it. So a thread that waits for the pool's end also waits until the
-            // futures have ended.
+            // The closed pool gets no further job. While `tell_end` ends the futures and calls the
+            // listeners, `running` still counts this thread. So a thread that waits for the pool's
+            // end also waits for `tell_end`.
             drop(state);
             current::as_stranger(self.id, || self.tell_end()); // while `running` counts this thread
             state = self.state.lock();

@@ -1,7 +1,7 @@
 //! How pools end. A thread that shuts a `ThreadPool` down closes it. Then it waits until the count
 //! of the pool's threads, `present`, is zero. With `Cancel`, this thread first drops the queued
-//! jobs, ends the futures, and cancels the token of the pool's end. With `Drain`, the pool's last
-//! thread does this, while `present` still counts it.
+//! jobs, ends the futures, and cancels the token of the pool's end. With `Drain`, the last thread
+//! in this count does the same, before it leaves the count.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -161,8 +161,8 @@ impl LockedPool {
     }
 
     /// Returns a future that is ready when all accepted jobs have run. The future blocks no thread,
-    /// unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open. The token of the
-    /// pool's [end](crate::Executor::end) has listeners: while these run, the future is not ready.
+    /// unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open. It is not ready
+    /// while listeners of the token of the pool's [end](crate::Executor::end) run.
     ///
     /// # Examples
     ///
@@ -277,9 +277,10 @@ impl Pool {
     }
 
     /// Fences as a worker does before it sleeps. The caller has set a bit of `attention`, and looks
-    /// for jobs next. Another thread queues or moves a job, and then reads `attention`. So this
-    /// thread sees the job, or the other thread sees that bit. An earlier barrier (`BARRED`) would
-    /// not suffice: if the other thread saw no worker asleep or about to sleep, it did not fence.
+    /// for jobs next. Another thread queues or moves a job, and then reads `attention`. After this
+    /// fence, this thread sees the job, or the other thread sees that bit. An earlier barrier
+    /// (`BARRED`) would not suffice: if the other thread saw no worker dozing (`data/idle.rs`), it
+    /// did not fence.
     pub(crate) fn fence_as_sleeper(&self) {
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());
