@@ -12,8 +12,9 @@ use crate::task::current;
 ///
 /// In three cases `blocking` only calls `f`:
 ///
-/// - The call is nested in another `blocking`. A `blocking` around the task of a queue (see below),
-///   or around [`take_part`](super::ThreadPool::take_part), does not count as the outer one.
+/// - The call is nested in another `blocking`. The outer call does not count if, within it, this
+///   thread began to serve a scheduler (see below), or to [take
+///   part](super::ThreadPool::take_part) in a pool.
 /// - The call is in a hook with which a thread starts or stops, or in the
 ///   [`Park`](crate::idle::Park) of a worker that sleeps.
 /// - The thread is no worker, and runs no task of a queue.

@@ -141,9 +141,10 @@ impl Local {
     /// queued already and no worker searches, this call notifies another worker. A thread that
     /// wakes this worker during `run` also notifies another (`own_park.rs`).
     ///
-    /// Two notifications take effect only after `run` has returned. One came before `run`, and told
-    /// this worker of a free place, because it was *spare*: it slept because enough others ran. The
-    /// other comes before the worker is on the list.
+    /// Two notifications take effect only after `run` has returned. One told this worker of a free
+    /// place: it came before `run`, while the worker slept as a *spare*, since enough others ran.
+    /// The other comes while this worker is prepared, but not yet on the list. A job can run that
+    /// early, because the worker calls the user's `Park::unparker` before it goes on the list.
     fn run_in_park(&self, run: impl FnOnce()) {
         let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
         // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the

@@ -1,7 +1,9 @@
-//! How pools end. A thread that shuts a `ThreadPool` down closes it. Then it waits until the count
-//! of the pool's threads, `present`, is zero. With `Cancel`, this thread first drops the queued
-//! jobs, ends the futures, and cancels the token of the pool's end. With `Drain`, the last thread
-//! in this count does the same, before it leaves the count.
+//! How pools end. A thread that shuts a `ThreadPool` down closes it, so that it refuses jobs. With
+//! `Cancel`, this thread then drops the queued jobs, ends the futures, and cancels the token of the
+//! pool's end (`Executor::end`). With `Drain`, the workers run the queued jobs. Then the last
+//! thread in `present`, the count of the pool's threads, ends the futures, drops any job that is
+//! left, and cancels the token. Last, the thread that shuts the pool down waits until `present` is
+//! zero.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
