@@ -74,9 +74,9 @@ impl Builder {
     /// freed even while stealers exist.
     ///
     /// Each steal from a deque with this setting pins the thief in the crate's own epoch collector,
-    /// which costs a fence. While a thief is pinned, no buffer that it uses is freed. That
-    /// collector runs no function that the program has deferred in crossbeam-epoch. A guard of
-    /// `crossbeam_epoch::pin` does not make these pins cheaper.
+    /// which costs a fence. While a thief is pinned, the collector frees no buffer that the thief
+    /// uses. The collector runs no function that the program has deferred in crossbeam-epoch. A
+    /// guard of `crossbeam_epoch::pin` does not make these pins cheaper.
     ///
     /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
     /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller

@@ -1,7 +1,8 @@
 //! The owner's end: push and pop. Only the owner writes `bottom` (I1). The owner changes `top` only
 //! to *claim* an item, by moving `top` past it, or to withdraw an announcement. To *reserve* the
-//! newest item is to lower `bottom` past it, before popping it. A thief *announces* in `top` that
-//! it is about to take a batch; the owner *withdraws* that mark (`batch.rs`).
+//! newest item is to lower `bottom` past it, before popping it. A thief of a LIFO deque *announces*
+//! a batch by a mark in `top` before it takes the batch. The owner may *withdraw* the announcement
+//! (`batch.rs`).
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -46,8 +47,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps it in registers if the deque has
-    /// room. `push` drops the item if it panics, so in `push` the compiler may spill the item to
-    /// the stack. A later load of both spilled words at once would wait for the stores of both.
+    /// room. A `push` that panics drops the item, so in `push` the compiler may spill the item to
+    /// the stack. A later load of two spilled words at once would wait for the stores of both.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -124,9 +125,9 @@ impl<T> Worker<T> {
     ///
     /// # Panics
     ///
-    /// Panics if the deque is at its maximum capacity, or if the buffer would be too large, as
-    /// [`push`](Self::push) does. For a deque with a maximum capacity use
-    /// [`try_push`](Self::try_push).
+    /// Panics if the deque is at its maximum capacity and the iterator returns one more item, which
+    /// is dropped. For such a deque use [`try_push`](Self::try_push). Panics with "capacity
+    /// overflow" if the buffer would take more than `isize::MAX` bytes.
     ///
     /// # Examples
     ///

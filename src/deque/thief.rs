@@ -82,8 +82,8 @@ impl<T> Stealer<T> {
     ///
     /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: it took the item,
     /// or it announced or withdrew a batch that begins with the item. The deque may still have
-    /// items. A thief *announces* a batch before it takes the batch, and the owner may *withdraw*
-    /// the announcement.
+    /// items. A thief of a LIFO deque *announces* a batch before it takes the batch. The owner may
+    /// *withdraw* the announcement.
     ///
     /// # Progress
     ///

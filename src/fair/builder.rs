@@ -201,8 +201,8 @@ impl Builder {
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. The scheduler then goes on without the policy's advice, as if no time
-    /// had passed, or as if the executor were full.
+    /// the executor panics. The scheduler then goes on: respectively without the policy's advice,
+    /// as if no time had passed, or as if the executor were full.
     ///
     /// # Examples
     ///

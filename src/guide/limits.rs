@@ -228,9 +228,9 @@
 //! *A pool that drains does not end* while one of its jobs waits for a task of a paused queue over
 //! that pool. Resume or cancel the queue before the pool is shut down.
 //!
-//! *A cancelled pool does not end* if the destructor of a queued job joins a job that waits for a
-//! task of a paused queue. That task is dropped when the pool reports its end, which is only after
-//! the destructor.
+//! *A cancelled pool does not end* if a queued job's destructor joins a job that awaits a task of a
+//! paused queue over that pool. The task is dropped when the pool reports its end, which is
+//! only after the destructor.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task from
 //! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait

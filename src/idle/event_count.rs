@@ -178,7 +178,8 @@ impl EventCount {
 
     /// Notifies up to `count` threads that are prepared or asleep.
     ///
-    /// A notified thread does not sleep, or wakes up. Progress and cost are those of
+    /// The caller first makes the change for which threads wait. A notified thread does not sleep,
+    /// or wakes up, and sees the change when it next prepares. Progress and cost are those of
     /// [`notify_one`](Self::notify_one).
     ///
     /// # Examples

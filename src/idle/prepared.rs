@@ -1,7 +1,7 @@
 //! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
 //! *prepared* thread has announced that it is about to sleep, and looks once more. A *waiter* is a
-//! sleeper's record in the list of sleepers. A thread is *told* when a notifier makes it look again
-//! instead of sleeping on.
+//! sleeper's record in the list of sleepers. A notifier that *tells* a thread makes it look again:
+//! a prepared thread then does not sleep, and a sleeper wakes up.
 
 use super::park::Park;
 #[cfg(feature = "std")]

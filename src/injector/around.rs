@@ -17,9 +17,9 @@
 //! ```
 //!
 //! The consumer that gave the slot up is the orphan's *holder*, X above. While `head` counts
-//! orphans, consumers look at the orphans before anything else. A *visitor* is a thread that uses
-//! orphans or segments without owning a slot there. No orphan that it finds is freed before its
-//! visit ends.
+//! orphans, consumers look at the orphans before anything else. A *visitor* is a thread other than
+//! the sweeper that uses orphans or segments without owning a slot there. No orphan that it finds
+//! is freed before its visit ends.
 //!
 //! | state | the thread that changes it | to | who takes the item |
 //! |---|---|---|---|

@@ -1,7 +1,8 @@
 //! A segment: a row of slots, and the link to the next segment. A producer or consumer *claims* a
-//! slot, which then is its own, by moving `tail` or `head` past the slot. To use a segment without
-//! owning a slot in it, a thread first begins a *visit*. No segment that it then finds is freed
-//! before the visit ends.
+//! slot by moving `tail` or `head` past the slot, and then owns the slot. A thread other than the
+//! sweeper may use a segment in which it owns no slot, if the thread first begins a *visit*. No
+//! segment that the thread then finds is reused or freed before the visit ends. A look into a
+//! *lasting* segment's slots needs no visit, because that segment is freed only with the injector.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -65,8 +66,8 @@ impl<T> SegmentSlot<T> {
         self.state.load(SETTLED.acquire()) == TAKEN
     }
 
-    /// Marks a settled slot as empty, for its next use. `look` returns `false` both before and after
-    /// this change.
+    /// Marks a settled slot as empty, for its next use. `look` returns `false` both before and
+    /// after this change.
     pub(super) fn reset(&self) {
         self.state.store(EMPTY, Relaxed); // Relaxed: SWEPT, SPARED and LINKED publish it
     }

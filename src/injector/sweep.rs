@@ -5,8 +5,8 @@
 //!
 //! A slot is *settled* when its item is taken and no thread touches the slot any more. An *orphan*
 //! is a claimed slot whose consumer has stopped waiting for the producer. A *visitor* is a thread
-//! that uses segments or orphans without owning a slot there. A *spare* segment waits to be used
-//! again.
+//! other than the sweeper that uses segments or orphans without owning a slot there. A *spare*
+//! segment waits to be used again.
 
 use super::around::Orphan;
 use super::segment::Segment;

@@ -1,8 +1,8 @@
 //! The consumers' end: one item at a time. A consumer *claims* the slot at `head` by moving `head`
 //! past it, waits until the producer has marked the slot, and takes the item. If the wait takes too
-//! long, the consumer gives the slot up as an *orphan*, which later consumers look after
-//! (`around.rs`). A slot whose item is taken is *settled*; a *sweep* (`sweep.rs`) resets settled
-//! slots.
+//! long, and `head` has room to count one more orphan, the consumer gives the slot up as an
+//! *orphan*. Later consumers look after orphans (`around.rs`). A slot whose item is taken is
+//! *settled*; a *sweep* (`sweep.rs`) resets settled slots.
 
 use super::segment::{Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};

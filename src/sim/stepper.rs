@@ -29,8 +29,8 @@ use core::time::Duration;
 /// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
 /// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
 /// because they measure real time. With nested schedulers, the awaited task may belong to a
-/// scheduler over another queue. Then the thread of the waiting task might be unable to run it. If
-/// every thread waits in this way, no thread gets a turn until the stepper is dropped.
+/// scheduler over another queue. Then the waiting task's thread might be unable to run the awaited
+/// task. If every thread waits in this way, no thread gets a turn until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.

@@ -93,9 +93,8 @@ mod machine {
     }
 
     impl Guard {
-        /// Frees `object` once no thread that is pinned now can reach it any more. Also hands the
-        /// objects that this thread has retired to the collector, so that large objects are freed
-        /// soon.
+        /// Frees `object` once no thread that is pinned now can reach it any more. Also hands this
+        /// thread's retired objects to the collector, so that large objects are freed soon.
         ///
         /// # Safety
         ///

@@ -95,8 +95,8 @@ mod machine {
     /// nearer to `top` than this number withdraws an announced batch, or claims the item if no
     /// other is left.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
-    /// The most slots in an injector's segment. When all slots of a segment are claimed, producers
-    /// link another segment.
+    /// The most slots in an injector's segment. Producers link the next segment when a push finds
+    /// all slots of the segment claimed.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_SLOTS: usize = 256;
     /// The most segments of an injector that *last*, that is, are kept until the injector is
