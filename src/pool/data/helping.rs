@@ -25,16 +25,19 @@
 //! ```
 //!
 //! Among the items that a service has spawned there can be strangers, which a helper leaves alone.
-//! A job of a scope around the service is a stranger, unless the helper waits for that scope. The
-//! first word of a scope's job has the number of services around the scope. By this number the
-//! helper decides whether the scope encloses the service (`Job::are_within`).
+//! A job of a scope is no stranger if the helper waits for the scope, or if the service ends the
+//! wait for the scope. A job of any other scope that encloses the service is a stranger. If the
+//! worker that opened a scope spawns a job into it, the job's first word has the number of services
+//! around the scope. By this number the helper decides whether the scope encloses the service
+//! (`Job::are_within`). A job that another thread has spawned has no such number, and counts as a
+//! job of an enclosing scope.
 //!
-//! The worker that runs the awaited half is the helper's *thief*. A helper also helps the thieves
-//! of its thief, and their thieves. This is leapfrogging (Wagner and Calder, 1993; Faxén, 2010).
-//! Each service has two *wait ids*, numbers that identify waits. `wait` identifies the wait for the
-//! service's half or scope; the service *ends* that wait. If the half or scope was made in an outer
-//! service, `within` identifies the wait that the outer service ends. A helper that waits for half
-//! h follows these ids, even if no thief waits yet:
+//! A worker that runs the awaited half, or a job of the awaited scope, is a *thief* of the helper.
+//! A helper also helps the thieves of its thieves, and so on. This is leapfrogging (Wagner and
+//! Calder, 1993; Faxén, 2010). Each service has two *wait ids*, numbers that identify waits. `wait`
+//! identifies the wait for the service's half or scope; the service *ends* that wait. If the half
+//! or scope was made in an outer service, `within` identifies the wait that the outer service ends.
+//! A helper that waits for half h follows these ids, even if no thief waits yet:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within
@@ -67,14 +70,14 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
 
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
-    /// The low 32 bits are the low half of the index in the deque at which the service began. The
-    /// high 32 bits are a number by which the word differs from those of the worker's next
-    /// services. The word is zero if no service is open.
+    /// The low 32 bits are those of the index in the deque at which the service began. The high 32
+    /// bits are a number by which the word differs from those of the worker's next services. The
+    /// word is zero if no service is open.
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
-    /// The wait that an outer service ends: the service in which the half or scope was made. Zero
-    /// if it was made outside all services.
+    /// If the half or scope was made in an outer service, the wait that the outer service ends.
+    /// Zero if it was made outside all services.
     within: AtomicUsize,
 }
 
@@ -116,7 +119,7 @@ pub(crate) struct Views {
 /// around that service.
 ///
 /// If a service has no such item, asks its worker to offer the halves that it holds. With `raids`,
-/// takes one of these halves instead of an item.
+/// then takes one of these halves.
 pub(crate) fn steal_from_servers<T, S: Server<T>>(
     seats: &[S],
     own: *const Services,

@@ -4,17 +4,18 @@
 //! worker becomes active before it takes a job. `activity` counts the active workers, and how often
 //! a worker became active. Suppose that two reads of `activity` are equal and show no active
 //! worker, and that all queues were empty in between. Then no worker became active between the
-//! reads, so the pool was idle there.
+//! reads, so the pool was idle between them.
 //!
 //! A worker that finds no job *dozes*: it sleeps in `searchers`, or is about to. If enough other
 //! workers run, it is *spare* instead: it sleeps in `spares`, where no job wakes it, and may leave
 //! after `keep_alive`.
 //!
 //! A worker that becomes spare first leaves the count `running`, and then asks again whether enough
-//! others run. A worker that blocks or waits can give its *place* away: another thread then runs in
-//! its stead. This worker also leaves `running` first, and then starts a thread or notifies a spare
-//! worker. If two workers leave `running` at once, the later one sees that the other has left, or
-//! notifies the other. So the pool does not run fewer workers than it should.
+//! others run. A worker that blocks or waits can give its *place* away, so that another thread runs
+//! in its stead. A worker that gives its place away also leaves `running` first. Then it starts a
+//! thread or notifies a spare worker. If two workers leave `running` at once, the later one sees
+//! that the other has left, or notifies the other. So the pool does not run fewer workers than it
+//! should.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -34,10 +35,11 @@ const AGAIN: u64 = 1 << 32;
 /// Which workers search or sleep, and how many are active.
 #[derive(Debug)]
 pub struct Idle {
-    /// Workers look for jobs here, or sleep until there are some. A thread that queues a job
-    /// notifies them. A worker *dozes* from before it prepares to sleep here until it has woken up.
+    /// The workers that look for jobs, or sleep until there are some. Notified of jobs that are
+    /// queued or moved. A worker *dozes* from before it prepares to sleep here until it has woken
+    /// up.
     pub(crate) searchers: Searchers,
-    /// Spare workers sleep here. A thread notifies them when one worker less runs, but not of jobs.
+    /// Spare workers sleep here. One is notified when one worker less runs. Jobs wake none of them.
     pub spares: Searchers,
     pub(crate) dozers: CachePadded<Dozers>,
     counts: CachePadded<Counts>,
@@ -45,9 +47,9 @@ pub struct Idle {
     pub(crate) may_go: AtomicUsize,
     /// How many workers sleep without a timeout for lack of jobs. A hint.
     pub(crate) stay: AtomicUsize,
-    /// Threads sleep here until the pool is idle or its threads have gone. Notified when the last
-    /// active worker rests, when a thread has gone, and when the bit `MISSED` of `attention` is
-    /// set.
+    /// Threads sleep here until the pool is idle, until its threads have gone, or until the bit
+    /// `MISSED` of `attention` is set. The future of `drained` also waits here. Notified when the
+    /// last active worker rests, when a thread has gone, and when `MISSED` is set.
     pub(crate) quiet: EventCount,
 }
 
@@ -164,9 +166,11 @@ impl Idle {
 
     /// Returns how many active workers run a job, or look for one.
     pub fn running(&self) -> usize {
-        // Relaxed, also in the next two functions. A worker counts itself off, then notifies.
-        // A worker that becomes spare prepares, then reads the count. By the fences of the two
-        // (LOOK_AGAIN), the spare worker sees the new count or is notified.
+        // Relaxed, also in the next two functions. A worker that steps aside for another, or
+        // leaves, counts itself off. Then it notifies, unless it has started a thread. A worker
+        // that becomes spare prepares, then reads the count. By the fences of the two (LOOK_AGAIN),
+        // the spare worker sees the new count or is notified. Spare workers see each other's
+        // changes by the lock of the crew.
         self.counts.running.load(Relaxed)
     }
 
@@ -254,9 +258,9 @@ const BARRED: usize = 1;
 
 /// How many workers *doze*: each is about to prepare in `searchers`, is prepared, or sleeps.
 ///
-/// While no worker dozes, a notifier needs a load and no fence. This is safe because the first
-/// worker to doze makes all threads execute a memory barrier. Workers that doze later need no
-/// barrier: the notifiers see the first dozer, and fence.
+/// If the system offers `membarrier`, a notifier needs a load and no fence while no worker dozes.
+/// This is safe because the first worker to doze makes all threads execute a memory barrier.
+/// Workers that doze later need no barrier: the notifiers see the first dozer, and fence.
 ///
 /// ```text
 ///  dozer                                       notifier

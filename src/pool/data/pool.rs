@@ -44,7 +44,7 @@ pub(crate) struct Pool {
     pub(crate) present: AtomicUsize,
     pub(crate) living: Living,
     /// The token of the pool's end. The thread that cancels the pool also cancels this token. In a
-    /// closing pool, the last thread cancels it before this thread goes.
+    /// closing pool, the last thread cancels the token before it goes.
     pub(crate) end: End,
     pub(crate) settings: Settings,
     pub(crate) panicked: AtomicUsize,
@@ -117,7 +117,8 @@ impl Pool {
     }
 
     /// Returns whether this thread is one of the pool's, and so must not wait for the pool. A
-    /// thread that has stopped working still counts as one until its thread-locals are destroyed.
+    /// thread that the pool has started still counts as one after it has stopped working, until its
+    /// thread-locals are destroyed.
     pub(crate) fn is_own_thread(&self) -> bool {
         current::is_thread_of(self.id)
     }
@@ -130,9 +131,9 @@ impl Pool {
         self.look_after_missed();
     }
 
-    /// Takes care of jobs that were missed. If a thread is cancelling the pool, makes that thread
-    /// look again for jobs to drop. If the pool has lost its last thread, and is *hosted*, so that
-    /// it starts no threads itself, drops the jobs.
+    /// Takes care of jobs that another thread may have missed. If a thread is cancelling the pool,
+    /// makes that thread look again for jobs to drop. If a *hosted* pool, which starts no threads
+    /// itself, has neither a thread nor a guest left, drops the jobs.
     #[inline]
     pub(crate) fn look_after_missed(&self) {
         // Relaxed: the thread that has set a bit fences (`fence_as_sleeper`), then looks for jobs.

@@ -16,8 +16,8 @@ use crossbeam_utils::CachePadded;
 
 pub(crate) struct Seat {
     /// Set when this worker blocks, or sleeps in a wait, and another worker runs in its stead. If
-    /// later too few workers run, another thread clears the flag, and wakes this worker by its
-    /// bell.
+    /// later too few workers run, or the pool closes, another thread clears the flag, and wakes
+    /// this worker by its bell.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,
@@ -38,9 +38,9 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Returns the queue for pinned jobs that can wait for the worker's next *turn*, the next job
-    /// of its main loop. A worker that takes jobs only in its waits has no turns, so for this
-    /// worker the queue is `urgent`.
+    /// Returns the queue for pinned jobs that can wait until the worker's main loop looks for its
+    /// next job. A worker that takes jobs only in its waits has no such loop, so for such a worker
+    /// this is `urgent`.
     pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: the caller has the lock of the crew, under which the flag is written.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }

@@ -6,13 +6,13 @@
 //! worker lays jobs aside (`worker/waits.rs`):
 //!
 //! - Before the worker lets another thread run in its place, `expose` lays aside the deque's newest
-//!   job of another worker's scope, and all older jobs.
+//!   job of another thread's scope, and all older jobs.
 //! - `help` runs a job, and then jobs of the same scope that this job has left in the deque, until
 //!   the wait is over. `help` lays aside all other jobs that this job has left.
 //!
 //! Jobs of scopes go to the shelf. Other jobs go to the injector, or to the shelf if the injector
 //! is closed. An outside thread that spawns a job into a worker's scope puts the job on the shelf.
-//! In a closing pool, that thread runs the job itself. A worker that puts a job on the shelf wakes
+//! In a closing pool, that thread runs the job itself. A thread that puts a job on the shelf wakes
 //! the scope's owner by the owner's *bell*, the waker for its waits. The shelf is never closed,
 //! because a worker that puts a job there looks there again before it leaves the pool.
 

@@ -329,9 +329,9 @@ impl Local {
         self.wait_for(core.address(), is_over, calls, || self.run_own(core));
     }
 
-    /// Runs the scope's jobs in this deque and on the shelf. Also runs jobs of outer scopes of this
-    /// worker for which `run_in_inner_waits` was called. Lays aside the other jobs that it meets in
-    /// the deque, so that other workers find them.
+    /// Runs the scope's jobs in this deque and on the shelf. Also runs jobs of this worker's outer
+    /// scopes, if `run_in_inner_waits` was called for these scopes. Lays aside the other jobs that
+    /// it meets in the deque, so that other workers find them.
     fn run_own(&self, core: &Core) {
         loop {
             while let Some(job) = self.pop_above_floor() {

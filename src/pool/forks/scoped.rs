@@ -146,8 +146,9 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // `drop_unrun` has counted the job as dropped. Both cases below take that count back. In
-        // the first the handle has taken the closure; in the second the handle gets the error.
+        // In both cases below, `drop_unrun` has counted the job as dropped, and this takes that
+        // count back. In the first case the handle has taken the closure; in the second it gets the
+        // error.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {

@@ -212,7 +212,7 @@ impl Held {
     }
 
     /// Lets go of the owner's newest half. If this returns `true`, the half is certainly the
-    /// owner's, to run or to drop. If it returns `false`, a raider might have been here, and the
+    /// owner's, to run or to drop. If it returns `false`, another thread may have the half, and the
     /// owner calls `settle`.
     #[inline(always)]
     pub fn let_go(&self, link: &Link) -> bool {

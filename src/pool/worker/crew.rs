@@ -143,8 +143,8 @@ impl Pool {
         Vacancy { shared: Arc::clone(this), seat, deque, yielded, bell }
     }
 
-    /// Removes the seat of a thread that could not be started. The caller releases the lock, and
-    /// then calls `Idle::rest` and `go`, as `give_up` does.
+    /// Removes the seat of a worker that gets no thread. The caller releases the lock, and then
+    /// calls `Idle::rest` and `go`, as `give_up` does.
     pub(crate) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
         self.registry.remove(seat);
         crew.taken[seat.index] = false;
@@ -188,9 +188,9 @@ impl Pool {
         result
     }
 
-    /// Discharges the calling worker, which then leaves, if there are too many workers. Returns
-    /// whether it did. A closing pool discharges no worker: its workers leave by themselves, and
-    /// until then each might have to run the last job.
+    /// If there are too many workers, discharges the calling worker, which is then to leave.
+    /// Returns whether it is discharged. A closing pool discharges no worker: its workers leave by
+    /// themselves, and until then each might have to run the last job.
     pub(crate) fn discharges(&self) -> bool {
         let mut crew = self.crew.lock();
         let discharges = crew.is_too_large() && !crew.is_closing;
@@ -206,7 +206,7 @@ impl Pool {
     }
 
     /// Lets another thread take the place of a worker that begins to block. Afterwards
-    /// `relies_on_others` of the seat says whether another thread has taken the place.
+    /// `relies_on_others` of the seat says whether another thread has the place.
     pub(crate) fn begin_blocking(this: &Arc<Self>, seat: &Seat) {
         let mut crew = this.crew.lock();
         let before = crew.alive;
@@ -265,7 +265,8 @@ impl Pool {
 
     /// Returns whether enough workers run: the wanted number and at least `others` more. A caller
     /// that itself counts as running passes 1, and so asks about the other workers. Workers that
-    /// rest, block or sleep in a wait do not count. In a closed pool the answer is `false`.
+    /// rest, block or sleep in a wait do not count. If the pool is closed, or `SPARE` is not set,
+    /// the answer is `false`.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0 && attention & CLOSED == 0 && {
@@ -374,11 +375,11 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// If this worker is in a section that blocks, and the pool is closing, makes sure that a
-    /// thread runs the remaining jobs. It starts one if all other threads block too. Called after
-    /// this worker has put jobs into its own deque, or has moved jobs.
+    /// If this worker has stepped aside, the pool is closing, and all other threads block too,
+    /// starts a thread for the remaining jobs. Starts none in a hosted pool, or beyond
+    /// `max_threads`. Called after this worker has put jobs into its own deque, or has moved jobs.
     ///
-    /// This worker runs none of these jobs before its section ends, and the other threads may have
+    /// This worker runs none of these jobs before it steps back, and the other threads may have
     /// left. A thread that leaves later takes the lock of the crew after this call. So it sees the
     /// jobs, and starts a thread for them (`unseat`).
     #[inline(always)]

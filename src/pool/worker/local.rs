@@ -60,9 +60,9 @@ pub(crate) struct Local {
     pub(crate) services: Cell<u32>,
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
-    /// Whether the worker has a *place*: the right to count as one of the running workers, which it
-    /// can give away. It has none before its start hook has returned, and while it parks for lack
-    /// of jobs.
+    /// Whether the worker has a *place* to give away: the right to count as one of the threads that
+    /// the pool is to run. It has none before its start hook has returned, and while it parks for
+    /// lack of jobs.
     pub(crate) has_place: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.

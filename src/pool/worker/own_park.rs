@@ -31,8 +31,8 @@ struct OwnPark {
 }
 
 impl Park for OwnPark {
-    /// Lets a panic of the user's park through. `Local::live` or `drive_park` catches it and
-    /// reports it to the pool. The worker is active (I4) at that time.
+    /// Lets a panic of the user's park through. `Local::live` or `drive_park` catches the panic,
+    /// and the pool reports it. The worker is active (I4) by then.
     fn park(&mut self, timeout: Option<Duration>) {
         self.park.park(timeout);
     }
@@ -89,7 +89,8 @@ fn passing(now: Passing) -> Passing {
 }
 
 /// Notifies another worker in place of one that runs a job in its park, or whose waker has
-/// panicked. A worker whose waker has panicked is off the list of sleepers, and perhaps sleeps on.
+/// panicked. Both kinds of workers are off the list of sleepers. One whose waker has panicked
+/// perhaps sleeps on.
 ///
 /// If the same holds for the other worker, its waker calls `pass_on` again, on this thread. That
 /// inner call only makes the loop below notify a further worker. A recursion might not end, because

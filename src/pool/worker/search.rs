@@ -2,8 +2,8 @@
 //! workers' seats.
 //!
 //! A *turn* is the run of one job. The *shelf* has jobs that waiting workers have laid aside. A
-//! future has *yielded* if it woke itself while a worker polled it. A *tombstone* is a job whose
-//! task another thread has claimed.
+//! future has *yielded* if it woke itself while a worker polled it. A *tombstone* is a queued job
+//! whose task some thread has already claimed.
 
 use super::local::Local;
 use crate::pool::data::helping::Server;
@@ -17,9 +17,9 @@ use alloc::vec::Vec;
 use core::task::Waker;
 use core::time::Duration;
 
-/// After this many jobs, a worker begins its next turn with `look_around`, which looks at the
-/// injector before the deque. Otherwise jobs that keep spawning into the deque would starve the
-/// injector's jobs. The number is that of Go's scheduler.
+/// After this many jobs, a worker begins its next turn with `look_around`, which can take a job of
+/// the injector before those of the deque. Otherwise jobs that keep spawning into the deque would
+/// starve the injector's jobs. The number is that of Go's scheduler.
 const INJECTOR_FIRST_EVERY: u32 = 61;
 
 /// Of the turns that begin with `look_around`, every 16th first takes the oldest job of a random
@@ -29,7 +29,7 @@ const INJECTOR_FIRST_EVERY: u32 = 61;
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// If the deque is empty, a turn takes a future that has yielded on this worker, or else a batch
-/// from the injector. If the number of the turn is a multiple of 8, the injector comes first. So
+/// from the injector. If the count `Local::turn` is a multiple of 8, the injector comes first. So
 /// futures that keep yielding do not starve the injector's jobs.
 const ELSEWHERE_FIRST_EVERY: u32 = 8;
 
@@ -46,7 +46,7 @@ const BATCH: usize = 32;
 pub(super) const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
 /// A worker sweeps its deque, to drop tombstones, only after it has claimed at least this many
-/// tasks. Fewer tombstones take too little memory to be worth a sweep.
+/// tasks since its last sweep. Fewer tombstones take too little memory to be worth a sweep.
 const FEW: usize = 32;
 
 pub(crate) enum Next {
@@ -239,8 +239,8 @@ impl Local {
     }
 
     /// Takes the oldest job of another worker, and a batch after it. A half of a `join` or a job of
-    /// a scope comes alone, and runs at once, as a *service*: another thread waits for it. The
-    /// waiting worker finds the service, and can help with it.
+    /// a scope comes alone, and runs at once, as a *service*: another thread waits for it. If that
+    /// thread is a worker, it finds the service, and can help with it.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -304,7 +304,8 @@ impl Local {
         })
     }
 
-    /// Takes a half that its owner still holds, although workers have asked for halves (`ask`).
+    /// Takes the oldest half that another worker holds. `search` does so only after it has asked
+    /// the workers to offer their halves (`ask`).
     fn raid(&self) -> Option<Job> {
         let job = self.shared.registry.with(|seats| {
             let mut holders =
@@ -367,8 +368,9 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.notify_of_spawned();
-        // The amortized cost is small. A sweep comes only when at least half as many tasks were
-        // claimed as the deque has jobs. So it looks at about two jobs for each claimed task.
+        // The amortized cost is small. A sweep comes only when the tasks claimed since the last one
+        // are at least half as many as the deque's jobs. So it looks at no more than about two jobs
+        // for each claimed task.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

@@ -118,9 +118,9 @@ impl Local {
     }
 
     /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
-    /// deque, until the wait is over. Lays aside all other jobs that this job has left. The service
-    /// that has run this job has ended, so threads that wait for those jobs might not look into
-    /// this deque.
+    /// deque, until the wait is over. Lays aside all other jobs that this job has left. If the job
+    /// was a service, the service has ended, so threads that wait for those jobs might not look
+    /// into this deque.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Catches a panic, because the job can be a pinned one, for which perhaps no thread waits.
@@ -137,7 +137,8 @@ impl Local {
 
     /// Moves a job that this worker has popped or stolen to the shelf or the injector
     /// (`Pool::lay_aside`). Before the move no queue had the job, so the other workers of a closing
-    /// pool might have left. If no thread is left to run the job, starts one.
+    /// pool might have left. So if this worker has stepped aside, and all others have left or
+    /// block, `start_if_closing` starts a thread, if it may.
     pub(crate) fn lay_aside(&self, job: Job) {
         self.shared.lay_aside(job);
         self.start_if_closing();
@@ -174,8 +175,8 @@ impl Local {
     /// If there are jobs, but none that may run within the wait, the worker gives its place to
     /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
     /// no jobs. In this sleep, the worker also wakes for an urgent job or a job on the shelf. It
-    /// also wakes for a `recall`, because then too few workers run. If no thread takes the place,
-    /// the worker sleeps for at most `PAUSE`.
+    /// also wakes for a `recall`, because then too few workers run, or the pool closes. If no
+    /// thread takes the place, the worker sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -242,8 +243,8 @@ impl Local {
         }
     }
 
-    /// Lays aside the newest job in this deque that belongs to another worker's scope, and all
-    /// older jobs. So no older job hides that scope's jobs from their owner.
+    /// Lays aside the newest job in this deque that belongs to another thread's scope, and all
+    /// older jobs. So no older job hides the jobs of such scopes from their owners.
     ///
     /// The look stops at the oldest half of a `join`, so the jobs above it stay in the deque. If a
     /// job that `help` runs has spawned these, `help` lays them aside later.
