@@ -23,9 +23,9 @@ use core::num::NonZeroUsize;
 ///
 /// If the function refuses the scheduler's next job as [`Full`](super::Reason::Full), the thread
 /// serves the scheduler's queues for another quantum instead. So a bounded queue should accept
-/// the scheduler's next jobs even beyond its bound. The executor can tell these jobs from others:
-/// they go to the function set by [`with_execute_last`](FromFn::with_execute_last), if there is
-/// one. At most `parallelism` of them wait at once.
+/// the scheduler's next jobs even beyond its bound. To tell these jobs from others, set a function
+/// by [`with_execute_last`](FromFn::with_execute_last), which then gets the scheduler's next jobs.
+/// At most `parallelism` of them wait at once.
 ///
 /// # Panics
 ///

@@ -197,8 +197,9 @@ impl Queue {
 impl FairScheduler {
     /// Blocks until no task is pending in any queue.
     ///
-    /// If a listener of a token calls this, this call first cancels the queues that the token also
-    /// cancels, as [`Queue::wait_idle`] does.
+    /// A listener of a token can call this before the token's cancellation has reached all queues.
+    /// Then this call first cancels the queues that the token is to cancel, as
+    /// [`Queue::wait_idle`] does.
     ///
     /// # Errors
     ///

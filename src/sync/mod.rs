@@ -106,9 +106,9 @@ mod machine {
     /// The most spare segments that an injector keeps besides those that last until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// A sleeper that leaves clears an event count's list only if at least this many sleepers have
-    /// left their entries (waiters) there. Clearing should be rare, because it wakes all other
-    /// sleepers.
+    /// A sleeper that stops waiting unwoken may clear the event count's list. It does so only if
+    /// the owners of at least this many waiters (entries) in the list have left. Clearing should be
+    /// rare, because it wakes all other sleepers.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues that share a word of a fair scheduler's ready set.

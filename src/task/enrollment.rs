@@ -148,8 +148,8 @@ impl Enrollment {
     }
 
     /// Unlinks the ending future from its token, and takes it off the roll and its queue's count.
-    /// Returns whether the caller must call `Polling::ended` afterwards. Also returns the guard of
-    /// the queue's count, which the caller drops when the future has ended.
+    /// Returns whether the caller must call `Polling::ended` afterwards. Also returns a guard, if
+    /// the queue is to be notified of the end: the caller drops it when the future has ended.
     pub(super) fn leave<'a>(
         &self,
         task: &'a Common,

@@ -19,8 +19,8 @@
 //! room that it took. A submitter may have seen that room taken, and may have submitted no ticket.
 //! So the ticket looks for work again before it leaves.
 //!
-//! A task that blocks keeps its lease, and with it the lease's room. So a thread can be idle
-//! although lower tiers have tasks.
+//! A task that blocks keeps its lease, and with it the lease's room. The thread that serves in its
+//! place may then find no room, and be idle although lower tiers have tasks.
 
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;

@@ -297,8 +297,9 @@ impl Latch {
     }
 
     /// Notes that a fork has ended: takes it off the latch's count. If this was the last fork and
-    /// the owner sleeps, wakes the owner. `caller` belongs to this thread's innermost frame of
-    /// service (`serving/frame.rs`).
+    /// the owner sleeps, wakes the owner. The argument `caller` belongs to this thread's innermost
+    /// frame of service (`serving/frame.rs`). If that frame made the latch, this thread is the
+    /// owner's, so there is nobody to wake.
     ///
     /// # Safety
     ///

@@ -121,10 +121,10 @@ impl Least {
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, from its octet up to the highest node that has
-    /// siblings with members. `find` compares no floor above that node. `least` is the least time
-    /// in the octet. After raising a floor, looks below again, and lowers the floors that are too
-    /// high.
+    /// Raises the floors above the found queue, from its octet up. Stops after the highest node
+    /// that has a sibling with members of the ready set: `find` compares no floor above that node.
+    /// `least` is the least time in the octet. After raising a floor, looks below again, and lowers
+    /// the floors that are too high.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

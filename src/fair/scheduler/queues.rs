@@ -106,9 +106,9 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // `line.set_weight` returns the weight that it has replaced. That weight is not `from` if
-        // another thread has changed the weight since `from` was read. One or two calls of `tell`
-        // then report the whole change from the replaced weight to `to`.
+        // Another thread may have changed the weight since `from` was read. Then the replaced
+        // weight, which `line.set_weight` returns, is not `from`. All calls of `tell` here, one or
+        // two, together report the change from the replaced weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

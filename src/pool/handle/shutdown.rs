@@ -164,7 +164,7 @@ impl LockedPool {
 
     /// Returns a future that is ready when all accepted jobs have run. The future blocks no thread,
     /// unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open. It is not ready
-    /// while listeners of the token of the pool's [end](crate::Executor::end) run.
+    /// while the pool's token [`end`](crate::Executor::end) calls its listeners.
     ///
     /// # Examples
     ///

@@ -19,7 +19,7 @@ static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 /// Room for one `T`.
 pub(crate) struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: I1 — accesses under one lock do not race, and while `peek` reads no thread writes.
+// SAFETY: I1 — accesses under one lock do not race, and no thread writes while `peek` reads.
 // `T: Send` is needed, because one thread stores an item and another takes it. `T: Sync` is not:
 // only one thread opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}

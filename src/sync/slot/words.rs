@@ -17,7 +17,7 @@ pub(crate) struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: I1 — atomic accesses do not race, and while `peek` reads no thread writes. `T: Send` is
+// SAFETY: I1 — atomic accesses do not race, and no thread writes while `peek` reads. `T: Send` is
 // needed, because one thread stores an item and another takes it. `T: Sync` is not: only one thread
 // opens a copy of an item.
 unsafe impl<T: Send> Sync for Slot<T> {}
