@@ -240,15 +240,15 @@ impl Life {
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// Ends the pause of a cancelled queue.
+    /// Ends the pause of a cancelled queue. The caller has set `Line::is_cancelled`.
     pub fn end_pause(&self) {
         self.0.fetch_and(!PAUSED, Relaxed); // Relaxed: as in `pause`
     }
 
     /// Closes the queue, because its last handle is dropped. Also resumes the queue, because no
-    /// handle is left to resume it. But leaves a cancelled queue paused: its canceller resumes it
-    /// after the drop of its tasks. Returns the new word, from which the caller sees whether the
-    /// queue is over.
+    /// handle is left to resume it. But leaves a cancelled queue paused: its canceller ends the
+    /// pause once no further task can begin. Returns the new word, from which the caller sees
+    /// whether the queue is over.
     ///
     /// If the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the
     /// end. `TOLD` must be set first: a listener may wait until the queue is idle, and

@@ -222,15 +222,19 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
         line.is_cancelled.store(true, Relaxed); // so that servers begin no further task
     }
     wake_joiners(scheduler);
-    // Servers drop the tasks of the paused queues, too. A destructor may wait for a thread that
-    // waits until such a queue is idle.
-    for it in &held {
-        it.life.end_pause();
-        changed(scheduler, it);
-    }
     let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
     let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
+    // Servers drop the tasks of the paused queues, too. A destructor may wait for a thread that
+    // waits until such a queue is idle. `changed` may run tickets on this thread, which therefore
+    // holds no other queue meanwhile.
+    for it in held {
+        if hold(scheduler, it, it.id()) {
+            it.life.end_pause();
+            changed(scheduler, it);
+            end_lease(scheduler, it);
+        }
+    }
     tokens
 }
 
