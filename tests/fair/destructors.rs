@@ -392,14 +392,14 @@ fn a_paused_queue_that_is_being_cancelled_begins_no_task() {
     let pool = ThreadPool::new(1).unwrap();
     let queue = FairScheduler::over(pool.clone()).queue("q").max_parallel(2).paused().build();
     let queue = queue.unwrap();
-    let same = queue.clone();
+    let (same, (resumed, is_resumed)) = (queue.clone(), mpsc::channel());
     let _first = spawn_at_drop(&queue, move || {
-        assert!(!same.resume());
+        resumed.send(same.resume()).unwrap();
         same.set_max_parallel(3).unwrap();
         done(pool.spawn(|| ())); // so the ticket, if there is one, has run
     });
     let task = queue.spawn(|| ());
-    assert_eq!(queue.cancel(), 2);
+    assert_eq!((queue.cancel(), is_resumed.recv()), (2, Ok(false)));
     assert!(ended(task).unwrap_err().is_cancelled());
 }
 

@@ -47,7 +47,10 @@ fn parse(text: &str) -> Result<Vec<Plant>> {
             plants.push(Plant { subject, defect, witness, file, edits: Vec::new() });
         }
     }
-    Ok(plants)
+    match plants.iter().find(|it| it.edits.is_empty()) {
+        Some(plant) => Err(format!("`{}` has no edit", plant.defect).into()),
+        None => Ok(plants),
+    }
 }
 
 /// Returns the option `--fit`, which only checks that the plants fit the source.
