@@ -250,6 +250,7 @@ mod tests {
     #[test]
     fn an_edit_stands_under_its_plant() {
         assert!(parse("- x\n").is_err() && parse("a | b\n").is_err());
+        assert!(parse("a | b | c | d\n").is_err());
     }
 
     #[test]
