@@ -14,11 +14,11 @@ use crate::sites::{self, Site};
 use crate::usage::{flag, word};
 use crate::witnesses::{self, Witnesses};
 use clap::ArgMatches;
-use runner::Result;
 use runner::cargo::Test;
 use runner::folders::{self, relative};
 use runner::process::{self, End, Progress};
 use runner::table::Table;
+use runner::{Result, all_well};
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -38,11 +38,16 @@ pub(crate) fn usage() -> clap::Command {
     clap::Command::new("orderings")
         .about("Weaken each named ordering in turn: which model notices?")
         .arg(flag("quick", "Try the known witnesses first, and nothing that has none"))
+        .arg(flag("fit", "Weaken nothing, and check that each site has a witness or is listed"))
         .arg(word("FILTER", "Weaken the sites whose names contain this"))
         .after_help("Example: cargo xtask orderings deque::CLAIM")
 }
 
 pub(crate) fn command(given: &ArgMatches) -> Result {
+    if given.get_flag("fit") {
+        let keys = audited()?.into_iter().map(|one| one.key).collect();
+        return all_well(witnesses::unfit(&keys, &listing::read()?, &witnesses::read()?)?);
+    }
     let quick = given.get_flag("quick");
     let filter = given.get_one::<String>("FILTER").map_or("", String::as_str);
     loom::refuse_early_ends()?;

@@ -46,6 +46,8 @@ pub(crate) fn steps(all: bool) -> Result<Vec<Step>> {
         // This step finds in seconds a plant that no longer fits. The step `defects` would find it
         // too, but runs only with `--all`.
         change("plants", 1, [ours(&["defects", "--fit"])?]),
+        // In the same way, this step finds an ordering for which `audit` would search a witness.
+        change("witnesses", 1, [ours(&["orderings", "--fit"])?]),
         change("docs", 10, [docs(&["--package", "filch", "--all-features"])]),
         change("tests", 160, [ours(&["tests"])?, cargo(&["test", "--doc", "--package", "filch"])]),
         match all {

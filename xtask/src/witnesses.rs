@@ -3,10 +3,10 @@
 //! The file only saves time: `--quick` first tries the recorded witness of an ordering. If that
 //! model now passes without the ordering, this is no error. The command then searches all models.
 
-use crate::listing;
+use crate::listing::{self, Listed};
 use crate::tsv::{self, cell};
 use runner::Result;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 const PATH: &str = "loom-tests/witnesses.tsv";
@@ -23,6 +23,37 @@ pub(crate) fn write(witnesses: &Witnesses) -> Result {
     fs::write(PATH, text(witnesses)).map_err(|error| format!("{PATH}: {error}").into())
 }
 
+/// Returns what the file and the list lack, given the keys of all sites. `--quick` would need many
+/// minutes to search a witness that is not recorded.
+pub(crate) fn unfit(
+    keys: &BTreeSet<String>,
+    listed: &[Listed],
+    known: &Witnesses,
+) -> Result<Vec<String>> {
+    let is_listed = |key: &str| listed.iter().any(|row| row.key == key);
+    let gone = |key: &str| format!("there is no such site: {key}");
+    let mut errors = Vec::new();
+    let unknown = keys.iter().filter(|key| !known.contains_key(*key) && !is_listed(key));
+    errors.extend(unknown.map(|key| format!("no witness is recorded for {key}")));
+    let rows = listed.iter().map(|row| &row.key).chain(known.keys());
+    errors.extend(rows.filter(|key| !keys.contains(*key)).map(|key| gone(key)));
+    for (key, witness) in known {
+        if !is_in_source(witness)? {
+            errors.push(format!("{key}: there is no model {witness}"));
+        }
+    }
+    println!("{} sites: {} with a witness, {} listed", keys.len(), known.len(), listed.len());
+    Ok(errors)
+}
+
+/// Whether the source has a model, given its full name, such as `loom_deque::thieves::name`.
+fn is_in_source(model: &str) -> Result<bool> {
+    let (path, name) = model.rsplit_once("::").ok_or("a model's name has a path")?;
+    let path = path.strip_prefix("loom_").unwrap_or(path).replace("::", "/");
+    let text = listing::text_of(&format!("loom-tests/{path}.rs"))?;
+    Ok(text.contains(&format!("fn {name}(")))
+}
+
 fn parse(text: &str) -> Result<Witnesses> {
     let rows = tsv::parse(text)?;
     Ok(rows.iter().map(|row| (cell(row, "site").into(), cell(row, "witness").into())).collect())
@@ -35,7 +66,9 @@ fn text(witnesses: &Witnesses) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Witnesses, parse, text};
+    use super::{Witnesses, parse, text, unfit};
+    use crate::listing::Listed;
+    use std::collections::BTreeSet;
 
     #[test]
     fn what_is_written_is_read() {
@@ -43,5 +76,18 @@ mod tests {
         let all = Witnesses::from([(key.to_owned(), "loom_deque::a::b".to_owned())]);
         assert_eq!(parse(&text(&all)).unwrap(), all);
         assert!(parse("").unwrap().is_empty(), "there is no file");
+    }
+
+    #[test]
+    fn each_site_has_a_witness_or_is_listed() {
+        let keys = |keys: &[&str]| keys.iter().map(|&it| it.to_owned()).collect::<BTreeSet<_>>();
+        let model = "loom_deque::nowhere::model";
+        let known = Witnesses::from([("caught".to_owned(), model.to_owned())]);
+        let listed = [Listed { key: "listed".into(), judge: "a proof".into() }];
+        let errors = |sites: &[&str]| unfit(&keys(sites), &listed, &known).unwrap().join("; ");
+        assert_eq!(errors(&["caught", "listed"]), format!("caught: there is no model {model}"));
+        assert!(errors(&["caught", "listed", "new"]).contains("no witness is recorded for new"));
+        assert!(errors(&["listed"]).contains("there is no such site: caught"));
+        assert!(errors(&["caught"]).contains("there is no such site: listed"));
     }
 }
