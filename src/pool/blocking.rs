@@ -12,9 +12,9 @@ use crate::task::current;
 ///
 /// In three cases `blocking` only calls `f`:
 ///
-/// - The call is nested in another `blocking`. The outer call does not count if, within it, this
-///   thread began to serve a scheduler (see below), or to [take
-///   part](super::ThreadPool::take_part) in a pool.
+/// - The call is nested in another `blocking`. But `blocking` does its work if, within the outer
+///   call, this thread began to serve a scheduler or to [take part](super::ThreadPool::take_part)
+///   in a pool.
 /// - The call is in a hook with which a thread starts or stops, or in the
 ///   [`Park`](crate::idle::Park) of a worker that sleeps.
 /// - The thread is no worker, and runs no task of a queue.

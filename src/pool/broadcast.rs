@@ -5,17 +5,20 @@
 //!
 //! - `Seat::pinned` has the calls of `broadcast`. The worker makes them before its next job. No
 //!   worker waits for such a call, because `broadcast` fails on the pool's threads.
-//! - `Seat::urgent` has the calls of `spawn_broadcast`. The worker makes them in its waits, too. A
-//!   scope on a worker waits for the calls that its `spawn_broadcast` has queued. So two workers
-//!   with such scopes could otherwise wait for each other for ever (the test
+//! - `Seat::urgent` has the calls of `spawn_broadcast`. The worker makes them before its next job,
+//!   and also in its waits. A scope on a worker waits for the calls that its `spawn_broadcast` has
+//!   queued. If workers made these calls only between jobs, two workers with such scopes could wait
+//!   for each other for ever (the test
 //!   `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`).
 //!
-//! With two queues, no call of `broadcast` is in front of an urgent one. But a worker that runs
-//! jobs only in its waits gets all calls in `urgent`.
+//! A waiting worker takes calls only from `urgent`, so no call of `broadcast` is in front of an
+//! urgent one. But a worker that runs jobs only in its waits takes no call between jobs. Such a
+//! worker gets all calls in `urgent`.
 //!
-//! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. A
-//! worker that is about to sleep in a wait prepares: from then on, a wake-up ends the sleep. Then
-//! it looks into the queue once more. So the worker misses no call.
+//! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. Before
+//! a worker sleeps in a wait, it prepares: from then on, a wake-up ends the sleep. Then the worker
+//! looks into the queue once more. So it finds a call that was pushed before it prepared, and the
+//! wake-up for a later call ends the sleep.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;

@@ -15,8 +15,9 @@
 //!
 //! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
 //! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
-//! jobs. `alive` counts the worker. `present` counts it again only while it leaves. The last thread
-//! to leave `present` drops the jobs that only a worker for life could run.
+//! jobs. `alive` counts the worker while it has a seat. `present` does not count the worker, so the
+//! pool's end does not wait for it. But `present` counts it while it leaves. The last thread to
+//! leave `present` drops the jobs that only a worker for life could run.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
@@ -36,9 +37,9 @@ impl ThreadPool {
     /// pool only in its waits ([`join`](Self::join) says which), and in
     /// [`yield_now`](super::yield_now).
     ///
-    /// After `f`, the jobs that this thread has queued go to the other workers. But they are
-    /// dropped if [the user's code](super::Builder::build_with) starts the pool's threads, and none
-    /// is left.
+    /// After `f`, the jobs that this thread has queued go to the other workers. But if [the user's
+    /// code](super::Builder::build_with) starts the pool's threads, and none of these is left, the
+    /// jobs are dropped.
     ///
     /// While `f` runs, the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
@@ -46,9 +47,9 @@ impl ThreadPool {
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
     /// has returned, and [`shutdown`](Self::shutdown) waits until then.
     ///
-    /// On a thread that is already a worker, of any pool, `take_part` only calls `f`. It does
-    /// the same on any other thread, if the pool is closed, or has no thread and can start none.
-    /// `take_part` costs a lock and a few allocations, so a main loop calls it once.
+    /// `take_part` only calls `f` on a thread that is already a worker, of any pool. It also only
+    /// calls `f` if the pool is closed, or has no thread and can start none. `take_part` costs a
+    /// lock and a few allocations, so a main loop calls it once.
     ///
     /// # Panics
     ///

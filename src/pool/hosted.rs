@@ -235,8 +235,8 @@ impl Drop for WorkerThread {
 
 impl Pool {
     /// Notes that a thread, or a `WorkerThread` without a thread, is never active again. If an open
-    /// pool then has no thread left, only its *guests* (`guest.rs`) can still queue jobs. If there
-    /// is no guest either, this call drops the queued jobs.
+    /// pool then has no thread left, only its *guests* (`guest.rs`) can still queue and run jobs.
+    /// If there is no guest either, this call drops the queued jobs.
     fn rest_for_good(&self) {
         let _rests = Finally(|| self.idle.rest()); // the barrier may panic
         let crew = self.crew.lock();

@@ -30,8 +30,8 @@ pub enum Yield {
 /// Runs a queued job of the pool, if the caller is a worker. Returns `None` on a thread that is no
 /// worker of a [`ThreadPool`](crate::ThreadPool).
 ///
-/// The job need not be part of the caller's work. If it wants a lock that this thread holds, the
-/// thread waits for itself for ever. If the job panics, the [panic
+/// The job need not be part of the caller's work. If the job wants a lock that this thread holds,
+/// the thread waits for itself for ever. If the job panics, the [panic
 /// handler](crate::pool::Builder::panic_handler) is called.
 ///
 /// The job may itself call `yield_now`. Each nested call takes up more of the thread's stack.
@@ -55,7 +55,8 @@ pub fn yield_now() -> Option<Yield> {
     Local::current().map(|local| local.yields(Local::take_any))
 }
 
-/// Runs a job that is in one of this worker's own queues, as [`yield_now`] does.
+/// Runs a job that is in one of this worker's own queues. In all else, `yield_local` does the same
+/// as [`yield_now`].
 ///
 /// # Examples
 ///
@@ -71,8 +72,8 @@ pub fn yield_local() -> Option<Yield> {
 }
 
 /// Waits until `is_over` returns `true`. During the wait, a caller that is a worker runs any queued
-/// job of its pool. Use this instead of [`blocking`](super::blocking) if the wait ends only after
-/// queued jobs have run, and perhaps no other thread can run them.
+/// job of its pool; any other caller sleeps. Use this instead of [`blocking`](super::blocking) if
+/// the wait ends only after queued jobs have run, and perhaps no other thread can run them.
 ///
 /// `tell` gets a waker, which some thread has to wake once `is_over` returns `true`. `is_over` can
 /// itself wait, for a task of another pool for example.
@@ -108,8 +109,9 @@ pub fn run_until(is_over: impl Fn() -> bool, tell: impl FnOnce(Waker)) {
 
 impl Local {
     /// Runs the job that `take` returns, if there is one. In a cancelled pool, first drops the
-    /// queued jobs. The destructor of a dropped job may yield, and then calls this function inside
-    /// itself. Once such nested calls have taken half of the stack, a further call drops no jobs.
+    /// queued jobs. The destructor of a dropped job may itself yield, so calls of this function can
+    /// be nested. Once they have taken half of the stack, a further call drops no jobs, so that the
+    /// stack does not overflow.
     fn yields(&self, take: impl FnOnce(&Self) -> Option<Job>) -> Yield {
         self.awake(|| {
             if self.shared.is_discarding() {
@@ -167,8 +169,8 @@ impl Local {
 
     /// Takes an urgent job of this worker, a call of a broadcast. If there is none, takes the job
     /// that `first` returns, or else the newest job above the floor. In a cancelled pool, takes
-    /// only an urgent job or a job from the shelf. The shelf has jobs of scopes, which are not
-    /// dropped.
+    /// only an urgent job or a job from the shelf, because the other jobs are dropped. The shelf
+    /// has jobs of scopes, which run even in a cancelled pool.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         let urgent = self.take_urgent();
@@ -185,9 +187,9 @@ impl Local {
         if own.is_some() || self.shared.is_discarding() {
             return own;
         }
-        // With `is_others`, the shelf and the injector come before futures that have yielded. It is
-        // random, because the parity of the count of turns might never change. If each job runs
-        // another inside it, the count grows by two.
+        // With `is_others`, the shelf and the injector come before futures that have yielded. The
+        // choice is random, because it might never change if it depended on the count of turns. If
+        // each job runs another inside it, that count grows by two, so it always stays even or odd.
         let is_others = self.random() % 2 == 0;
         // Jobs below the floor may run here, too, since perhaps no other worker takes them. No such
         // job is added during this wait, so these jobs starve no others.

@@ -25,12 +25,14 @@
 //! ```
 //!
 //! Among the items that a service has spawned there can be strangers, which a helper leaves alone.
-//! A job of a scope is no stranger if the helper waits for the scope, or if the service ends the
-//! wait for the scope. A job of any other scope that encloses the service is a stranger. If the
-//! worker that opened a scope spawns a job into it, the job's first word has the number of services
-//! around the scope. By this number the helper decides whether the scope encloses the service
-//! (`Job::are_within`). A job that another thread has spawned has no such number, and counts as a
-//! job of an enclosing scope.
+//! The helper takes halves of `join`s, and jobs of scopes that were opened within the service. It
+//! also takes jobs of the scope for which it waits, and of the scope whose wait the service ends.
+//! All other jobs are strangers, such as jobs of a scope that encloses the service.
+//!
+//! If the worker that opened a scope spawns a job into it, the job's first word has the number of
+//! services around the scope. By this number the helper decides whether the scope was opened within
+//! the service (`Job::are_within`). A job that another thread has spawned has no such number, and
+//! counts as a job of an enclosing scope.
 //!
 //! A worker that runs the awaited half, or a job of the awaited scope, is a *thief* of the helper.
 //! A helper also helps the thieves of its thieves, and so on. This is leapfrogging (Wagner and
@@ -71,8 +73,9 @@ pub(crate) fn wait_id_of(head: *const OnStack) -> WaitId {
 #[derive(Debug, Default)]
 pub(crate) struct OpenService {
     /// The low 32 bits are those of the index in the deque at which the service began. The high 32
-    /// bits are a number by which the word differs from those of the worker's next services. The
-    /// word is zero if no service is open.
+    /// bits are the service's number, which differs from those of the worker's next services. So a
+    /// helper notices if this service has ended and another one has begun. The word is zero if no
+    /// service is open.
     word: AtomicU64,
     /// The wait that the service ends: the wait for the half or scope whose job the worker runs.
     wait: AtomicUsize,
@@ -153,7 +156,7 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             // `path` has the services by which the search has come to this one, from the innermost
             // outwards. `take` checks that they are all still open. Once a service has ended, the
             // memory of its half or scope can be used again, and another wait can then have the
-            // same id.
+            // same id. Without the check, the search could take this service for one within `wait`.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, raids, is_such, &is_so);
@@ -238,8 +241,8 @@ impl View {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
         // A server offers its held halves when a service begins. So it holds only halves that were
-        // made in its innermost service. All its other open services are around that one, so the
-        // halves come from this service, too.
+        // made in its innermost service. This service is that one or encloses it, so the halves
+        // were made in this service, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 

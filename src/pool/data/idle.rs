@@ -6,16 +6,18 @@
 //! worker, and that all queues were empty in between. Then no worker became active between the
 //! reads, so the pool was idle between them.
 //!
-//! A worker that finds no job *dozes*: it sleeps in `searchers`, or is about to. If enough other
-//! workers run, it is *spare* instead: it sleeps in `spares`, where no job wakes it, and may leave
-//! after `keep_alive`.
+//! A worker that finds no job *dozes*: it sleeps in `searchers`, or is about to. If the wanted
+//! number of other workers runs, the worker is *spare* instead. A spare worker sleeps in `spares`,
+//! where no job wakes it, and may leave after `keep_alive`.
 //!
-//! A worker that becomes spare first leaves the count `running`, and then asks again whether enough
-//! others run. A worker that blocks or waits can give its *place* away, so that another thread runs
-//! in its stead. A worker that gives its place away also leaves `running` first. Then it starts a
-//! thread or notifies a spare worker. If two workers leave `running` at once, the later one sees
-//! that the other has left, or notifies the other. So the pool does not run fewer workers than it
-//! should.
+//! `running` counts the workers that run a job or look for one. A worker that becomes spare first
+//! leaves `running`, and then asks again whether enough others run. A worker that blocks or waits
+//! can give its *place* away: another thread then runs in its stead. This worker leaves `running`,
+//! too, and then starts a thread or notifies a spare worker.
+//!
+//! Suppose that two workers leave `running` at once. If the later one becomes spare, it sees that
+//! the other has left, and stays awake if it is needed. If the later one gives its place away, it
+//! starts a thread or notifies the other. So the pool does not run fewer workers than it should.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -167,10 +169,10 @@ impl Idle {
     /// Returns how many active workers run a job, or look for one.
     pub fn running(&self) -> usize {
         // Relaxed, also in the next two functions. A worker that steps aside for another, or
-        // leaves, counts itself off. Then it notifies, unless it has started a thread. A worker
-        // that becomes spare prepares, then reads the count. By the fences of the two (LOOK_AGAIN),
-        // the spare worker sees the new count or is notified. Spare workers see each other's
-        // changes by the lock of the crew.
+        // leaves, counts itself off. Then it notifies a spare worker, unless it has started a
+        // thread. A worker that becomes spare prepares, then reads the count. By the fences of the
+        // two (LOOK_AGAIN), the spare worker sees the new count or is notified. Two workers that
+        // become spare see each other's changes by the lock of the crew.
         self.counts.running.load(Relaxed)
     }
 
@@ -232,8 +234,8 @@ impl Idle {
             has_slept = true;
         };
         // A thread that queued a job might have relied on this search, and woken no worker. So
-        // `found` wakes another worker if there are more jobs. After `Aside`, the caller of `wait`
-        // starts or notifies another thread.
+        // `found` wakes another worker if there are more jobs. After `Aside`, `found` need not do
+        // so: the caller of `wait` starts or notifies another thread.
         search.found(|| !matches!(waited, Waited::Aside) && work().0);
         waited
     }
@@ -260,7 +262,8 @@ const BARRED: usize = 1;
 ///
 /// If the system offers `membarrier`, a notifier needs a load and no fence while no worker dozes.
 /// This is safe because the first worker to doze makes all threads execute a memory barrier.
-/// Workers that doze later need no barrier: the notifiers see the first dozer, and fence.
+/// Workers that doze later need no barrier: after the first one, notifiers see that a worker dozes,
+/// and so they fence.
 ///
 /// ```text
 ///  dozer                                       notifier
@@ -294,9 +297,9 @@ impl Dozers {
     }
 
     /// If notifiers do not fence on this system, makes all threads execute a barrier, and returns
-    /// `true`. Afterwards each notifier sees the caller's earlier writes, or the caller sees the
-    /// notifier's change. If notifiers fence, returns `false`. Then the caller's own next fence has
-    /// the same effect.
+    /// `true`. Afterwards each notifier sees what the caller has written before, or the caller sees
+    /// what the notifier has changed. If notifiers do fence, returns `false`, and the caller's own
+    /// next fence has this effect.
     pub(crate) fn bar(&self) -> bool {
         let is_asymmetric = self.barrier.is_asymmetric();
         if is_asymmetric {

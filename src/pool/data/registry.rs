@@ -16,8 +16,8 @@ use crossbeam_utils::CachePadded;
 
 pub(crate) struct Seat {
     /// Set when this worker blocks, or sleeps in a wait, and another worker runs in its stead. If
-    /// later too few workers run, or the pool closes, another thread clears the flag, and wakes
-    /// this worker by its bell.
+    /// later too few workers run, or the pool closes, another thread clears the flag. That thread
+    /// also wakes this worker by its `bell`, the waker for its waits.
     pub(crate) relies_on_others: AtomicBool,
     pub(crate) index: usize,
     pub(crate) is_guest: bool,
@@ -39,8 +39,8 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// Returns the queue for pinned jobs that can wait until the worker's main loop looks for its
-    /// next job. A worker that takes jobs only in its waits has no such loop, so for such a worker
-    /// this is `urgent`.
+    /// next job. A worker that takes jobs only in its waits has no such loop. For such a worker,
+    /// this call returns `urgent`.
     pub(crate) fn pinned(&self) -> &Injector<Job> {
         // Relaxed: the caller has the lock of the crew, under which the flag is written.
         if self.runs_in_waits.load(Relaxed) { &self.urgent } else { &self.pinned }

@@ -12,7 +12,7 @@ impl ThreadPool {
     /// # Errors
     ///
     /// The token's cancellation, if a closure was dropped because of it. When `join_with` returns,
-    /// the other closure has ended.
+    /// neither closure runs any more.
     ///
     /// # Panics
     ///

@@ -2,9 +2,10 @@
 //!
 //! The second half lies on the stack of its *owner*, the worker that calls `join`. While the first
 //! half runs, the owner *holds* the second in a list on its stack
-//! ([`held`](crate::pool::frames::held)). Or it *offers* the second to thieves, as a job in its
-//! deque. If no thread has taken the second half when the first has ended, the owner runs it. That
-//! is the common case, and costs no allocation and no fence.
+//! ([`held`](crate::pool::frames::held)). If another worker wants work, the owner *offers* the
+//! second to thieves: it pushes the half to its deque as a job. If no thread has taken the second
+//! half when the first has ended, the owner runs it. In the common case the half was not offered,
+//! and `join` costs no allocation and no fence.
 
 use super::scope::Stays;
 use crate::pool::data::helping::wait_id_of;
@@ -82,7 +83,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
         unsafe { this.link.end(DONE) };
     }
 
-    /// Gives the half, whose job is dropped unrun, back to its owner.
+    /// Gives the half back to its owner, because the half's job is dropped unrun.
     ///
     /// # Safety
     ///
@@ -100,17 +101,19 @@ impl ThreadPool {
     ///
     /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
     /// another worker has taken it meanwhile. A worker without work can take the second closure at
-    /// any time, whatever the first does. But in a closed pool perhaps no such worker is left. If
-    /// another worker has taken the closure, the caller waits for that worker, and helps it.
-    /// Meanwhile the caller runs only halves of joins and jobs of scopes that the second closure
-    /// waits for, and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only other
-    /// work, another thread takes the caller's place until the wait ends, as in
-    /// [`blocking`](crate::pool::blocking). The pool then has up to
-    /// [`max_threads`](crate::pool::Builder::max_threads) threads. `join` allocates nothing, except
-    /// in a wait that needs more memory than any earlier wait of its worker.
+    /// any time, whatever the first does. But in a closed pool perhaps no such worker is left, so
+    /// the second might run only after the first. If another worker has taken the closure, the
+    /// caller waits for that worker, and helps it. Meanwhile the caller runs only halves of joins
+    /// and jobs of scopes that the second closure waits for, and calls of
+    /// [`spawn_broadcast`](Self::spawn_broadcast). If there is only other work, another thread
+    /// takes the caller's place until the wait ends, as in [`blocking`](crate::pool::blocking). The
+    /// pool then has up to [`max_threads`](crate::pool::Builder::max_threads) threads. `join`
+    /// allocates nothing, except in a wait that needs more memory than any earlier wait of its
+    /// worker.
     ///
-    /// On any other thread, a worker calls `join` with the closures, unless [callers take
-    /// part](crate::pool::Builder::callers_take_part). The caller itself runs the closures if the
+    /// On any other thread, the caller hands both closures to a worker, and waits while the worker
+    /// calls `join` with them. If [callers take part](crate::pool::Builder::callers_take_part), the
+    /// caller instead becomes a worker for this call. The caller itself runs the closures if the
     /// pool is closed, or has no thread and can start none. It also runs them if
     /// [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has dropped the worker's call before
     /// it began.
@@ -258,7 +261,7 @@ impl Local {
 
     /// Decides what becomes of a half after `let_go` has returned `false`. Returns whether the half
     /// is the owner's, to run or to drop. If a thief has the half, first waits until the half's job
-    /// has ended.
+    /// has ended. Then the half is the owner's only if the job was dropped unrun.
     #[cold]
     fn reclaim(&self, link: &Link) -> bool {
         let (stays, held) = (Stays, &self.seat.held);

@@ -200,8 +200,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             core.job(f)
         };
         // If the owner is a worker, a job from outside goes to the shelf (`data/shelf.rs`), where
-        // the owner looks while it waits. A waiting owner takes no job from the injector, and might
-        // be the only worker.
+        // the owner looks while it waits. In the injector the job might stay for ever: a waiting
+        // owner takes no job from there, and might be the only worker.
         let is_for_shelf = local.is_none() && core.owner != 0;
         let refused = if is_for_shelf {
             shared.hand_over(job).err()
@@ -214,8 +214,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 impl Core {
     /// Returns the id of the wait that a job of this scope is within (`data/helping.rs`). If the
-    /// owner runs the job, this is the wait that the innermost service around the scope ends. On
-    /// another thread it is the wait for the scope.
+    /// owner runs the job, the run is part of the innermost service around the scope. So this is
+    /// then the wait that this service ends. On another thread it is the wait for the scope.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }

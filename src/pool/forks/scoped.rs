@@ -1,7 +1,8 @@
 //! Jobs of a scope that have a handle.
 //!
-//! The job and the handle share one allocation, with the closure, the result and a mark. The job or
-//! the handle, whichever comes first, takes the closure and runs it.
+//! The job and the handle share one allocation. It has the closure, the result, and a mark that the
+//! handle has taken the closure. The job or the handle, whichever comes first, takes the closure
+//! and runs it.
 //!
 //! A worker in a wait chooses the jobs that it runs by the id of the wait. If another thread runs
 //! the job, the handle's `join` waits with an id of its own, and not with the scope's. So no other
@@ -9,7 +10,8 @@
 //!
 //! If a job with a handle panics, the scope keeps the panic until the handle's `join` returns it.
 //! At its end the scope resumes a panic that no `join` has returned; `std::thread::scope` panics in
-//! this case, too. A forgotten handle does no harm, since the scope does not rely on it.
+//! this case, too. A forgotten handle does no harm, since the scope waits for the job, and not for
+//! the handle.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -146,9 +148,9 @@ impl<F: FnOnce() -> T, T> ScopedEntry<'_, F, T> {
 impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
     fn drop(&mut self) {
         let (core, task) = (self.core, &self.task);
-        // In both cases below, `drop_unrun` has counted the job as dropped, and this takes that
-        // count back. In the first case the handle has taken the closure; in the second it gets the
-        // error.
+        // In both cases below, `drop_unrun` has counted the job as dropped, and this destructor
+        // takes that count back. In the first case the handle has taken the closure, so the job was
+        // not dropped. In the second case the handle gets the error.
         if mem::take(&mut task.0.lock().is_tombstone) {
             core.failures.forget_dropped();
         } else if let Some(f) = task.begin(false) {
@@ -161,7 +163,8 @@ impl<F: FnOnce() -> T, T> Drop for ScopedEntry<'_, F, T> {
 
 impl<'scope> Scope<'scope, '_> {
     /// Spawns a closure as [`spawn`](Scope::spawn) does, and returns a handle to wait for its
-    /// result. Allocates once, and once more for a context.
+    /// result. Allocates once, and once more if the pool has a
+    /// [context](crate::pool::Builder::context).
     ///
     /// # Examples
     ///

@@ -39,7 +39,7 @@ impl Default for Room {
 
 impl Room {
     /// Moves a closure to an unused place of the room. Returns the closure if all places are used,
-    /// or if it does not fit.
+    /// or if the closure does not fit.
     ///
     /// # Safety
     ///
@@ -131,8 +131,8 @@ impl Closure {
     ///
     /// # Safety
     ///
-    /// 1. No other thread calls this with the room, which stays until the closure has run or was
-    ///    dropped.
+    /// 1. No other thread calls this with the same room. The room stays until the closure has run
+    ///    or was dropped.
     #[inline]
     pub(crate) unsafe fn new_in<F: FnOnce() + Send>(room: &Room, f: F) -> Self {
         if InlineClosure::<F>::FITS {
@@ -153,8 +153,8 @@ impl Closure {
         InlineClosure::closure(Box::new(f))
     }
 
-    /// Runs the closure where it lies. It is not copied first, because the copy would wait for the
-    /// stores that wrote the words.
+    /// Runs the closure where it lies. The closure is not copied first, because the copy would wait
+    /// for the stores that wrote the words.
     ///
     /// # Safety
     ///

@@ -47,9 +47,9 @@ impl Countdown {
         self.common.fetch_add(ONE, Relaxed);
     }
 
-    /// Counts off a job that has ended on another thread. If the owner waits and this was the last
-    /// job, returns the result of `bell`. In this case, calls `bell` before it counts off the job,
-    /// because afterwards the scope might be gone.
+    /// Counts off a job that has ended on another thread than the owner's. If the owner waits and
+    /// this was the last job, returns the result of `bell`. In this case, calls `bell` before it
+    /// counts off the job, because afterwards the scope might be gone.
     pub fn end<B>(&self, bell: impl Fn() -> B) -> Option<B> {
         let mut count = self.common.load(Relaxed);
         loop {

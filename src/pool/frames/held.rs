@@ -4,10 +4,10 @@
 //!
 //! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
 //! other worker wants work. The worker *offers* its halves by pushing all of them to its deque,
-//! oldest first. It offers them when another worker has asked for halves, and before it waits or
-//! blocks itself. It also offers them while its deque is empty and another worker sleeps, or is
-//! about to. If the owner offers nothing for a long time, a thief *raids* it: the thief takes the
-//! oldest half that the owner holds.
+//! oldest first. It does so if another worker has asked for halves, and before it begins a service
+//! or a scope, waits, or blocks. It also does so if it begins to hold a half while its deque is
+//! empty and another worker sleeps, or is about to. If the owner offers nothing for a long time, a
+//! thief *raids* it: the thief takes the oldest half that the owner holds.
 //!
 //! The owner *lets go* of a half by taking it off the list, to run or drop it itself. If the owner
 //! does so during a raid, it waits for the raid's end before it runs, drops or frees the half.
@@ -127,8 +127,8 @@ impl Link {
         unsafe { self.within.get().assume_init() }
     }
 
-    /// Marks the half as ended, and wakes its owner if the owner sleeps until then. `mark` says
-    /// whether the half has run.
+    /// Marks the half as ended, and wakes its owner if the owner sleeps until the half ends. `mark`
+    /// is `DONE` if the half has run, and `RETURNED` if its job was dropped unrun.
     ///
     /// # Safety
     ///
@@ -281,7 +281,8 @@ impl Held {
 
     /// Takes the oldest half that the owner holds. Returns `None` if there is none, if another
     /// thread raids or the owner offers, or if `look` returns `None`. `look` returns the wait that
-    /// the owner's innermost service ends. During the call the owner lets go of no half.
+    /// the owner's innermost service ends. While `look` runs, the raid keeps the owner from letting
+    /// go of a half.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);
@@ -321,9 +322,10 @@ impl Held {
             if call & RAIDING == 0
                 && self.call.compare_exchange(call, next, order.0, order.1).is_ok()
             {
-                // A raid leaves `CALLED` set. Then the owner's next `let_go` returns `false`, and
-                // `settle` looks at the half's mark. An offer need not set `CALLED`, because no
-                // held half is left to check.
+                // After a raid, `CALLED` is set. So the owner's next `let_go` returns `false`, and
+                // then `settle` looks whether the raider has marked the half. An offer clears
+                // `CALLED`: each half that it leaves on the owner's stack has a mark, which
+                // `let_go` sees itself.
                 let after = call & FENCED | if waits { 0 } else { CALLED };
                 return Some(KeptOut { call: &self.call, after });
             }

@@ -252,8 +252,8 @@ impl ThreadPool {
         Pool::resize(self.shared(), threads)
     }
 
-    /// Waits until all accepted jobs have run. These include the jobs that they have spawned, and
-    /// the calls of broadcasts.
+    /// Waits until all accepted jobs have run, with the jobs that these have spawned, and the calls
+    /// of broadcasts.
     ///
     /// If other threads submit jobs meanwhile, this returns once there was a moment at which no job
     /// was left. The jobs' writes happen before this returns.

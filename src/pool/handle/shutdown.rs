@@ -57,8 +57,8 @@ impl ThreadPool {
     ///
     /// The returned future does not wait for spawned futures that are pending, so these may await
     /// it. But a job of the pool must not block on it: the returned future waits for the end of
-    /// this job. Nor must a hook of the pool, or a destructor that runs while [`Shutdown::Cancel`]
-    /// drops a job. Each of these would block for ever.
+    /// this job. A hook of the pool must not block on it either. Nor must a destructor that runs
+    /// while [`Shutdown::Cancel`] drops a job. Each of these would block for ever.
     ///
     /// # Examples
     ///
@@ -163,8 +163,8 @@ impl LockedPool {
     }
 
     /// Returns a future that is ready when all accepted jobs have run. The future blocks no thread,
-    /// unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open. It is not ready
-    /// while the pool's token [`end`](crate::Executor::end) calls its listeners.
+    /// unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open. The future is not
+    /// ready while the pool's token [`end`](crate::Executor::end) calls its listeners.
     ///
     /// # Examples
     ///
@@ -254,8 +254,8 @@ impl Pool {
     }
 
     /// Runs `f`, and meanwhile counts this thread as a thread of the pool (`present`). So the pool
-    /// does not end before `f` has dropped the jobs that it has taken from the queues. If a
-    /// destructor in `f` waits for the pool's end, that wait returns an error.
+    /// does not end while `f` drops jobs that `f` has taken from the queues. If a destructor of
+    /// such a job waits for the pool's end, that wait returns an error.
     pub(crate) fn as_own_thread(&self, f: impl FnOnce()) {
         self.present.fetch_add(PRESENT, Relaxed);
         let _gone = Finally(|| self.go()); // the barrier of `discard` may panic
@@ -265,10 +265,11 @@ impl Pool {
     /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
     /// that looks for its next job.
     ///
-    /// This call can miss a job that a waiting worker is moving. Then that worker sets `MISSED`,
-    /// and the thread that waits for the pool's end calls `discard` again. This call does not drop
-    /// a job of a worker's scope, but moves it to the shelf. During this move, workers that find no
-    /// job can leave. So afterwards this call starts a thread if all workers that are left block.
+    /// This call can miss a job that a waiting worker is moving. After the move, that worker sets
+    /// `MISSED`, and the thread that waits for the pool's end calls `discard` again. This call does
+    /// not drop a job of a worker's scope, but moves it to the shelf. During this move, workers
+    /// that find no job can leave. So afterwards this call starts a thread if all workers that are
+    /// left block.
     #[cold]
     fn discard(this: &Arc<Self>) {
         this.fence_as_sleeper();
@@ -280,9 +281,9 @@ impl Pool {
 
     /// Fences as a worker does before it sleeps. The caller has set a bit of `attention`, and looks
     /// for jobs next. Another thread queues or moves a job, and then reads `attention`. After this
-    /// fence, this thread sees the job, or the other thread sees that bit. An earlier barrier
-    /// (`BARRED`) would not suffice: if the other thread saw no worker dozing (`data/idle.rs`), it
-    /// did not fence.
+    /// fence, this thread sees the job, or the other thread sees that bit. The barrier of a worker
+    /// that dozed earlier (`BARRED`) would not suffice: if the other thread saw no worker dozing
+    /// (`data/idle.rs`), it did not fence.
     pub(crate) fn fence_as_sleeper(&self) {
         self.idle.dozers.bar();
         self.idle.searchers.search().prepare().cancel().found(|| self.is_there_work());

@@ -252,9 +252,9 @@ impl Pool {
         if surplus > self.idle.may_go.load(Relaxed) {
             // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
             // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
-            // `notify_one` would wake the same worker each time, the last to fall asleep. The call
-            // below wakes twice as many workers as are surplus. So the next calls of `end_blocking`
-            // need to wake none.
+            // `notify_one` would wake the same worker each time, the last to fall asleep.
+            // `notify_many` wakes twice as many workers as are surplus. So the next calls of
+            // `end_blocking` need to wake none.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {
@@ -265,8 +265,8 @@ impl Pool {
 
     /// Returns whether enough workers run: the wanted number and at least `others` more. A caller
     /// that itself counts as running passes 1, and so asks about the other workers. Workers that
-    /// rest, block or sleep in a wait do not count. If the pool is closed, or `SPARE` is not set,
-    /// the answer is `false`.
+    /// rest, block or sleep in a wait do not count. Returns `false` in a closed pool. Also returns
+    /// `false` while `SPARE` is not set, because then no worker is surplus.
     pub(crate) fn run_enough(&self, others: usize) -> bool {
         let attention = self.attention.load(Relaxed);
         attention & SPARE != 0 && attention & CLOSED == 0 && {
@@ -285,9 +285,9 @@ impl Pool {
 
     /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
     /// jobs to it. The worker no longer counts as running, and this call notifies another worker. A
-    /// worker keeps its seat if jobs are pinned to it. A discharged worker keeps its seat also if
-    /// the pool is closing, since the other workers might have left. If the worker keeps its seat,
-    /// it is no longer discharged, and this call returns `false`.
+    /// worker keeps its seat if jobs are pinned to it. A discharged worker also keeps its seat in a
+    /// closing pool, because perhaps no other worker is left to run the jobs. If the worker keeps
+    /// its seat, it is no longer discharged, and this call returns `false`.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
@@ -314,9 +314,10 @@ impl Pool {
         let result = Pool::start_for_rest(this, &mut crew);
         drop(crew);
         this.give_up(&result);
-        // This worker might have used up a notification that was meant for any worker, so each call
-        // below notifies another. A guest's place ends with the guest. Any other worker leaves its
-        // place free, so `notify_of_place` also notifies a spare worker, which can take the place.
+        // This worker might have used up a notification that was meant for any worker, so both
+        // branches below notify another worker. A guest's place ends with the guest. Any other
+        // worker leaves its place free, so `notify_of_place` also notifies a spare worker, which
+        // can take the place.
         if seat.is_guest {
             this.idle.notify_one();
         } else {
@@ -375,13 +376,13 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// If this worker has stepped aside, the pool is closing, and all other threads block too,
-    /// starts a thread for the remaining jobs. Starts none in a hosted pool, or beyond
+    /// If this worker has given its place away, the pool is closing, and all other threads block
+    /// too, starts a thread for the remaining jobs. Starts none in a hosted pool, or beyond
     /// `max_threads`. Called after this worker has put jobs into its own deque, or has moved jobs.
     ///
-    /// This worker runs none of these jobs before it steps back, and the other threads may have
-    /// left. A thread that leaves later takes the lock of the crew after this call. So it sees the
-    /// jobs, and starts a thread for them (`unseat`).
+    /// This worker runs none of these jobs before it takes its place back, and the other threads
+    /// may have left. A thread that leaves after this call takes the lock of the crew later. So
+    /// that thread sees the jobs, and itself starts a thread for them (`unseat`).
     #[inline(always)]
     pub(crate) fn start_if_closing(&self) {
         if self.has_stepped_aside.get() {

@@ -61,8 +61,8 @@ pub(crate) struct Local {
     /// The index in the deque at which the innermost service or scope began.
     pub(crate) floor: Cell<Option<Index>>,
     /// Whether the worker has a *place* to give away: the right to count as one of the threads that
-    /// the pool is to run. It has none before its start hook has returned, and while it parks for
-    /// lack of jobs.
+    /// the pool is to run. A worker has no place before its start hook has returned, and while it
+    /// parks for lack of jobs.
     pub(crate) has_place: Cell<bool>,
     /// Whether the worker has given its place away. `Seat::relies_on_others` says whether another
     /// thread has the place.

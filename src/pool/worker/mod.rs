@@ -119,7 +119,8 @@ impl Local {
         }
     }
 
-    /// Returns the newest job of the deque, unless this turn has to begin with something else.
+    /// Returns the newest job of the deque, unless the turn has to begin with other work, such as a
+    /// pinned job or a look around.
     ///
     /// This is separate from `next` for speed. `next` would find the same job, but return it from
     /// one of several branches. For such a branch, the compiler stores the job in single words, and
@@ -151,15 +152,17 @@ impl Local {
             if attention & URGENT != 0 && self.attend() {
                 return None;
             }
-            // `SPARE` says that there are too many workers. Then a worker asks in `search`, before
-            // it steals, whether enough others run. A worker whose own jobs never end does not
-            // reach `search`. So in turns that begin with `look_around`, it asks here, too.
+            // `SPARE` says that there are too many workers. In `search`, before it steals, a worker
+            // asks whether enough others run. A worker whose own jobs never end does not reach
+            // `search`. So it asks here in turns that begin with `look_around`. If enough run, it
+            // gives its jobs away.
             if attention & SPARE != 0 && self.looks_around() && self.shared.run_enough(1) {
                 self.hand_own_over();
             }
             // While `SPARE` is set, a worker without jobs of its own goes on to `search`, which
             // steals before it looks at the injector. That could starve the injector's jobs. So in
-            // turns that begin with `look_around` it calls `find` first, unless enough others run.
+            // turns that begin with `look_around`, the worker looks at the injector first (`find`),
+            // unless enough others run.
             let may_look = || self.looks_around() && !self.shared.run_enough(1);
             if attention & SPARE == 0 || self.has_own() || may_look() {
                 if let Some(job) = self.find() {
@@ -228,14 +231,14 @@ impl Local {
             search = self.hook_aside(parks, search, sleepers, !is_spare);
         }
         let resting = search.prepare();
-        // Read with acquire, and before the look at the injector. So if this load says `CLOSED`,
-        // the look sees the injector closed (CALLED). A closed injector that is empty at the look
-        // stays empty (I2).
+        // A thread that closes the pool closes the injector, and then sets `CLOSED` with release
+        // (CALLED). So if this acquire load sees `CLOSED`, the later look sees the injector closed.
+        // A closed injector that is empty at the look stays empty (I2).
         let attention = shared.attention.load(CALLED.acquire());
         // A spare worker leaves the jobs of an open pool to the other workers. In a closed pool the
         // other workers might have left already (I2), so the spare worker looks for jobs itself.
-        // The hook might have spawned jobs into this worker's deque, and a worker sleeps only with
-        // empty deques (I4).
+        // The park hook might have spawned jobs into this worker's deque. A worker sleeps only with
+        // empty deques (I4), so `has_own` is asked, too.
         let may_run = !is_spare || attention & CLOSED != 0;
         if may_run && shared.is_there_work() || self.is_called() || self.has_own() {
             search = resting.cancel();
@@ -315,8 +318,8 @@ impl Local {
 
     /// Hands this worker's jobs over to the other workers, then leaves the seat. Returns whether it
     /// has left. The worker keeps its seat if jobs are pinned to it, or if it was discharged and
-    /// the pool is closing. A closing pool accepts no jobs that are handed over. They stay in the
-    /// worker's deques, where other workers find them by the seat (I2).
+    /// the pool is closing. A closing pool accepts no jobs that are handed over. Those jobs stay in
+    /// the worker's deques, where other workers find them by the seat (I2).
     fn gets_up(&self) -> bool {
         self.hand_own_over();
         let gets_up = Pool::unseat(&self.shared, &self.seat, self.is_discharged.get());
@@ -342,10 +345,10 @@ impl Local {
         shared.go();
     }
 
-    /// Ends the search, calls a hook, and begins a new search. A notifier relies on a worker that
-    /// searches, and a hook can take long. So during the hook a thread that queues a job wakes
-    /// another worker. With `passes_on`, this call also wakes another worker for jobs whose
-    /// notifiers have relied on the search.
+    /// Ends this worker's search, calls a hook, and begins a new search. Notifiers wake no worker
+    /// while one searches, and a hook can take long. So the worker does not count as searching
+    /// during the hook. With `passes_on`, also wakes another worker if there are jobs, because
+    /// their notifiers might have relied on the search.
     fn hook_aside<'a>(
         &self,
         hook: &Option<Hook>,

@@ -19,11 +19,11 @@ pub(super) fn make(pool: &Arc<Pool>, seat: &Arc<Seat>) -> Box<dyn Park> {
     Box::new(OwnPark { park, pool: Arc::clone(pool), seat: Arc::clone(seat) })
 }
 
-/// A park of the user's, with wakers that do not panic.
+/// A park of the user's, whose wakers catch the panics of the user's wakers.
 ///
-/// A panic of the user's waker would otherwise reach the notifier. A worker that notifies after it
-/// has taken a job would lose that job. A thread that notifies while it closes the pool would leave
-/// the pool half closed.
+/// Otherwise such a panic would reach the notifier. If the notifier is a worker that has just taken
+/// a job, the job would be lost. If the notifier is closing the pool, the pool would stay half
+/// closed.
 struct OwnPark {
     park: Box<dyn Park>,
     pool: Arc<Pool>,
@@ -43,9 +43,8 @@ impl Park for OwnPark {
     }
 }
 
-/// A waker of the user's. If the waker panics, the pool notifies another worker, and reports the
-/// panic. If the woken worker runs a job in its park, it is busy, so the pool also notifies another
-/// worker.
+/// A waker of the user's. If the waker panics, the pool reports the panic. If the woken worker runs
+/// a job in its park, it is busy. In both cases the pool notifies another worker, too.
 #[derive(Clone)]
 struct OwnBell {
     waker: Waker,
@@ -59,8 +58,8 @@ impl Wake for OwnBell {
         if let Err(payload) = thread::catch(|| waker.wake()) {
             pass_on(&pool);
             // The panic handler can queue a job and wait for it. A `pass_on` in the handler must
-            // not rely on the loop of an outer call, which goes on only after the handler. So the
-            // handler runs with `NONE`.
+            // not rely on the loop of an outer `pass_on`, which goes on only after the handler. So
+            // `PASSING` is `NONE` during the handler, and a `pass_on` in it runs a loop of its own.
             let outer = passing(NONE);
             pool.report(payload);
             passing(outer);
@@ -88,14 +87,14 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Notifies another worker in place of one that runs a job in its park, or whose waker has
-/// panicked. Both kinds of workers are off the list of sleepers. One whose waker has panicked
-/// perhaps sleeps on.
+/// Notifies another worker in place of one that looks for no job: that worker runs a job in its
+/// park, or its waker has panicked. Its notifier has taken it off the list of sleepers. If its
+/// waker has panicked, it perhaps sleeps on.
 ///
-/// If the same holds for the other worker, its waker calls `pass_on` again, on this thread. That
-/// inner call only makes the loop below notify a further worker. A recursion might not end, because
-/// a worker that has woken can soon be on the list again. The loop makes at most as many rounds as
-/// there are workers. Then each worker is awake, has been awake, or is off the list.
+/// If the other worker looks for no job either, its waker calls `pass_on` again, on this thread.
+/// That inner call only makes the loop below notify a further worker. A recursion might not end,
+/// because a worker that has woken can soon be on the list again. The loop makes at most as many
+/// rounds as there are workers. Then each worker is awake, has been awake, or is off the list.
 #[cold]
 fn pass_on(pool: &Pool) {
     let this = ptr::from_ref(pool);

@@ -24,8 +24,8 @@ const INJECTOR_FIRST_EVERY: u32 = 61;
 
 /// Of the turns that begin with `look_around`, every 16th first takes the oldest job of a random
 /// worker's deque. That worker can be this one. So jobs that keep spawning do not starve the older
-/// jobs below them. These turns are rare because they cost memory. In a tree of jobs that runs
-/// depth first, each of them opens a second branch.
+/// jobs below them. Such turns are rare because they cost memory. In a tree of jobs that runs depth
+/// first, each of them opens a second branch before the first has ended.
 const OLDEST_FIRST_EVERY: u32 = 16;
 
 /// If the deque is empty, a turn takes a future that has yielded on this worker, or else a batch
@@ -178,9 +178,9 @@ impl Local {
     /// worker looks, notifiers wake no other worker.
     ///
     /// A worker whose last sleep was short searches for longer, even if others search too. So if
-    /// the next job comes soon, no thread has to be woken. In an idle pool the searches are short.
-    /// The rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies of Competitive Spinning
-    /// for a Shared-Memory Multiprocessor" (1991).
+    /// the next job comes soon, no thread has to be woken. In an idle pool the sleeps are long, so
+    /// the searches are short. The rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies
+    /// of Competitive Spinning for a Shared-Memory Multiprocessor" (1991).
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;
@@ -238,9 +238,10 @@ impl Local {
         self.shared.attention.load(Relaxed) & SURPLUS != 0 || self.seat.has_pinned()
     }
 
-    /// Takes the oldest job of another worker, and a batch after it. A half of a `join` or a job of
-    /// a scope comes alone, and runs at once, as a *service*: another thread waits for it. If that
-    /// thread is a worker, it finds the service, and can help with it.
+    /// Takes the oldest job of another worker, and then a batch of the next oldest. A half of a
+    /// `join` or a job of a scope comes alone, without a batch. It runs at once as a *service*:
+    /// another thread waits for it. If that thread is a worker, it finds the service, and can help
+    /// with it.
     fn steal(&self) -> Option<Job> {
         let shared = &*self.shared;
         shared.registry.with(|seats| {
@@ -317,8 +318,8 @@ impl Local {
     }
 
     /// Drops the tombstones at the new end of this deque. Stops where the innermost service or
-    /// scope began, or at the newest half of a `join`. That half keeps its index, so that its owner
-    /// finds it.
+    /// scope began, or at the newest half of a `join`. That half keeps its index in the deque, by
+    /// which `join` takes it back.
     #[cold]
     fn sweep(&self) {
         self.litter.set(0);
@@ -368,9 +369,9 @@ impl Own for Local {
         }
         self.deque.push(newest);
         self.notify_of_spawned();
-        // The amortized cost is small. A sweep comes only when the tasks claimed since the last one
-        // are at least half as many as the deque's jobs. So it looks at no more than about two jobs
-        // for each claimed task.
+        // A sweep comes only when the tasks claimed since the last sweep are at least half as many
+        // as the deque's jobs. So a sweep looks at no more than about two jobs for each claimed
+        // task, and the amortized cost is small.
         let litter = self.litter.get() + 1;
         self.litter.set(litter);
         if litter >= FEW.max(self.deque.len() / 2) {

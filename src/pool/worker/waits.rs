@@ -26,8 +26,8 @@ use core::time::Duration;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// A waiting worker that finds no job anywhere looks and yields at least this often before it
-/// sleeps. The time limit of a `Vigil` does not suffice: if many threads share a core, one yield
-/// can use up that time. The number is rayon's.
+/// sleeps. A `Vigil` makes it look for a certain time, but that does not suffice. If many threads
+/// share a core, one yield can use up this time. The number is rayon's.
 const LEAST_YIELDS: u32 = 32;
 
 impl Local {
@@ -77,8 +77,8 @@ impl Local {
     }
 
     /// Helps until the wait is over, and sleeps when there is no job with which to help. `calls`
-    /// asks another thread to ring the bell at the end of the wait. It returns `false` as long as
-    /// no other thread runs the awaited half; then the worker looks again instead of sleeping.
+    /// asks another thread to ring the bell at the end of the wait. `calls` returns `false` as long
+    /// as no other thread runs the awaited half; then the worker looks again instead of sleeping.
     /// `look` is called after each job and each sleep.
     #[cold]
     pub(crate) fn wait_for(
@@ -95,8 +95,9 @@ impl Local {
         while !is_over() {
             looks += 1;
             // With many workers a look takes longer than a yield, so most rounds only yield. The
-            // first look is *deep*: it also finds services within the wait. Otherwise their jobs
-            // would stay unseen during the yield, which can take long.
+            // first look is *deep*: it also finds services within the wait. Otherwise the worker
+            // would see the jobs of these services only when it is about to sleep, after yields
+            // that can take long.
             let may_help = looks.is_power_of_two();
             let is_deep = looks == 1 && again(|| self.shared.is_there_work());
             if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
@@ -118,9 +119,9 @@ impl Local {
     }
 
     /// Runs a job within a wait. Then runs the jobs of the same scope that this job has left in the
-    /// deque, until the wait is over. Lays aside all other jobs that this job has left. If the job
-    /// was a service, the service has ended, so threads that wait for those jobs might not look
-    /// into this deque.
+    /// deque, until the wait is over. Lays aside all other jobs that this job has left. In this
+    /// deque, the threads that wait for those jobs might not find them. For if the job was a
+    /// service, the service has ended, and helpers look only for open services.
     fn help(&self, job: Job, is_over: impl Fn() -> bool) {
         let (scope, before) = (job.scope(), self.deque.next_index());
         // Catches a panic, because the job can be a pinned one, for which perhaps no thread waits.
@@ -137,17 +138,18 @@ impl Local {
 
     /// Moves a job that this worker has popped or stolen to the shelf or the injector
     /// (`Pool::lay_aside`). Before the move no queue had the job, so the other workers of a closing
-    /// pool might have left. So if this worker has stepped aside, and all others have left or
-    /// block, `start_if_closing` starts a thread, if it may.
+    /// pool might have left. A worker that has given its place away leaves the job to others. If
+    /// all others have left or block, `start_if_closing` starts a thread for it, but not beyond
+    /// `max_threads` or in a hosted pool.
     pub(crate) fn lay_aside(&self, job: Job) {
         self.shared.lay_aside(job);
         self.start_if_closing();
     }
 
-    /// Takes an urgent job, or a job of the scope for which this worker waits. Otherwise takes a
-    /// job that was spawned by a service which ends `wait`. If `is_deep`, services that are within
-    /// `wait` count too. If there is no such job, asks the workers of these services to offer their
-    /// held halves. With `raids`, takes one of these halves.
+    /// Takes an urgent job (a call of a broadcast), or a job of the scope for which this worker
+    /// waits. Otherwise takes a job that was spawned by a service which ends `wait`. If `is_deep`,
+    /// services that are within `wait` count too. If there is no such job, asks the workers of
+    /// these services to offer their held halves. With `raids`, then takes one of these halves.
     fn leapfrog(&self, wait: WaitId, is_deep: bool, raids: bool) -> Option<Job> {
         if let Some(job) = self.take_urgent().or_else(|| self.shared.shelf.take_of(wait)) {
             return Some(job);
@@ -174,9 +176,9 @@ impl Local {
     ///
     /// If there are jobs, but none that may run within the wait, the worker gives its place to
     /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
-    /// no jobs. In this sleep, the worker also wakes for an urgent job or a job on the shelf. It
-    /// also wakes for a `recall`, because then too few workers run, or the pool closes. If no
-    /// thread takes the place, the worker sleeps for at most `PAUSE`.
+    /// no jobs, so that another thread can serve. In this sleep, an urgent job or a job on the
+    /// shelf wakes the worker, too. So does `recall`, when too few workers run, or the pool closes.
+    /// If no thread takes the place, the worker sleeps for at most `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -201,10 +203,11 @@ impl Local {
             idle.notify_one();
         }
         current::aside(|| {
-            // If this wait lies in a section that blocks, a `recall` might have rung the bell
-            // before the wait, and does not ring it again. Then `relies` returns `false`, and this
-            // wait sleeps for at most `PAUSE`. Relaxed: `recall` clears the flag before it rings
-            // the bell, so a worker that the bell wakes sees the flag cleared.
+            // If too few workers run, or the pool closes, `recall` clears this worker's flag
+            // `relies_on_others` and rings its bell. In a section that blocks, `recall` might have
+            // done so before this wait began, and does not do it again. Then `relies` returns
+            // `false`, and this wait sleeps for at most `PAUSE`. Relaxed: `recall` clears the flag
+            // before it rings the bell, so a worker that the bell wakes sees the flag cleared.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
@@ -246,8 +249,9 @@ impl Local {
     /// Lays aside the newest job in this deque that belongs to another thread's scope, and all
     /// older jobs. So no older job hides the jobs of such scopes from their owners.
     ///
-    /// The look stops at the oldest half of a `join`, so the jobs above it stay in the deque. If a
-    /// job that `help` runs has spawned these, `help` lays them aside later.
+    /// This call stops at the oldest half of a `join`, which has to stay in this deque. So the jobs
+    /// above that half stay, too. If a job that `help` runs has spawned them, `help` lays them
+    /// aside after that job.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -267,8 +271,8 @@ impl Local {
 }
 
 /// The park of one sleep in a wait. Borrows `Local::bell` only while it parks. Before and after a
-/// park, a notification can call the user's panic handler. The handler can wait too, and then needs
-/// the bell.
+/// park, this worker may notify another, which can call the user's panic handler on this thread.
+/// The handler can itself wait, and then needs the bell.
 struct WaitBell<'a> {
     local: &'a Local,
     /// The worker's count `sleeps` when this sleep last began.
@@ -311,9 +315,9 @@ impl Pool {
         self.tell(refused.and_then(|job| self.shelf.put(job)));
     }
 
-    /// Moves a job to the injector or the shelf. The job is one that a worker leaves behind, or
-    /// that an outside thread spawns into a worker's scope. Gives the job back if the pool is
-    /// closed, since the other workers might have left.
+    /// Moves a job of a scope to the shelf, and any other job to the injector. The job is one that
+    /// a worker leaves behind, or that an outside thread spawns into a worker's scope. Gives the
+    /// job back if the pool is closed, since perhaps no other worker is left to run it.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
