@@ -167,8 +167,9 @@ impl Below {
             }
             // The executor may be a scheduler, whose id is that of its default queue. If this
             // thread runs a task of another queue of that scheduler, `limited` has returned the
-            // gate of that other queue. The `Futures` of the scheduler always have the gate of the
-            // default queue, so this code takes the gate from the `Futures`.
+            // gate of that other queue. But the gate of the queue with the executor's id is wanted.
+            // The `Futures` of the scheduler always have the gate of the default queue, so this
+            // code asks them.
             self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
         })?
     }

@@ -230,11 +230,11 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
     let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
-    // A paused queue has no servers. So this ends the pauses, and servers drop the tasks of these
-    // queues, too. Otherwise only the caller would drop them, queue by queue. A destructor that the
-    // caller runs may wait for a thread that waits until a paused queue is idle. `changed` may run
-    // tickets on this thread. So this thread holds no other queue at that time: a queue with a hold
-    // is not idle.
+    // A paused queue has no servers. So this loop ends the pauses, and servers drop the tasks of
+    // these queues, too. Otherwise only the caller would drop them, queue by queue. A destructor
+    // that the caller runs may wait for a thread that waits until a paused queue is idle. That wait
+    // would then never end. `changed` may run tickets on this thread. So this thread holds no other
+    // queue at that time: a queue with a hold is not idle.
     for it in held {
         if hold(scheduler, it, it.id()) {
             it.life.end_pause();
@@ -290,9 +290,10 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
     tell_end(scheduler, line);
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     line.life.free();
-    // Another thread may push a late tombstone, the job of an ended task. That thread sees that the
-    // slot is free, and drops the job (`Polls::submit`), or this thread sees the tombstone. No
-    // queue opens in the slot before this thread puts it on the list of free slots.
+    // Another thread may push a late tombstone, the job of an ended task. After its push that
+    // thread fences, and looks whether the slot is free (`Polls::submit`). So that thread sees the
+    // free slot and drops the job, or this thread sees the tombstone. No queue opens in the slot
+    // before this thread puts it on the list of free slots.
     LOOK.fence();
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     scheduler.queues.registry.lock().free.push(line.slot);

@@ -137,8 +137,8 @@ fn come(scheduler: &Arc<Scheduler>) {
 /// Submits a ticket if one is wanted. If the executor panics, tries a second time: otherwise the
 /// queued tasks could wait long until another thread looks for work. If the executor refuses the
 /// ticket, the caller must look for work itself. The reason is that the ticket was counted until
-/// the refusal. In that time another thread may have queued a task, and have submitted no ticket
-/// because it relied on this one.
+/// the refusal. In that time another thread may have queued a task. That thread has submitted no
+/// ticket if it relied on this one.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;

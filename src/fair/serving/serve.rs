@@ -1,7 +1,8 @@
 //! The turn of a *ticket*, a job that the scheduler submits to its executor. When the executor runs
-//! the ticket, the ticket calls `serve`. The thread then serves queues. After a quantum, it submits
-//! the ticket's successor. If no queue is ready, the ticket leaves: it ends without a successor.
-//! The thread serves a queue under a *lease*, a thread's right to run tasks of one queue.
+//! the ticket, the ticket calls `serve`. The thread then serves queues. After a quantum, the thread
+//! submits the ticket's successor. If no queue is ready, the ticket leaves: it ends without a
+//! successor. The thread serves a queue under a *lease*, a thread's right to run tasks of one
+//! queue.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
