@@ -1,6 +1,6 @@
 //! The public calls that close, cancel and shut down queues and schedulers, or wait until no task
 //! is pending. Blocking waits are refused on threads that run jobs of the executor. A *listener* of
-//! a token is code that runs when the token is cancelled, such as that of a waker.
+//! a token is code that runs when the token is cancelled, such as the code of a registered waker.
 
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
@@ -67,9 +67,9 @@ impl Queue {
     /// before it began is not pending.
     ///
     /// A listener of a token can call this before the token's cancellation has reached this queue.
-    /// Then this call cancels the queue first, because the wait might otherwise never end. A poll
-    /// of the future of [`drained`](Self::drained) does the same, and so does
-    /// [`shutdown`](Self::shutdown).
+    /// Perhaps the cancellation can reach the queue only after the listener has returned. The wait
+    /// would then never end, so this call first cancels the queue itself. A poll of the future of
+    /// [`drained`](Self::drained) does the same, and so does [`shutdown`](Self::shutdown).
     ///
     /// # Errors
     ///
@@ -198,8 +198,8 @@ impl FairScheduler {
     /// Blocks until no task is pending in any queue.
     ///
     /// A listener of a token can call this before the token's cancellation has reached all queues.
-    /// Then this call first cancels the queues that the token is to cancel, as
-    /// [`Queue::wait_idle`] does.
+    /// Then this call first cancels the queues that the token is to cancel, because the wait might
+    /// otherwise never end. [`Queue::wait_idle`] does the same.
     ///
     /// # Errors
     ///
@@ -315,9 +315,9 @@ impl FairScheduler {
         };
         let lines = self.scheduler.queues.table.iter();
         lines.for_each(|line| ends::close(&self.scheduler, line, how));
-        // A token's listener may wait until the scheduler is idle. But a task for which the
-        // listener then waits may end only when another queue's token is cancelled. So this thread
-        // marks all tokens as cancelled before it calls the first listener.
+        // A token's listener may wait until the scheduler is idle. A task that is pending then may
+        // end only when the token of another queue is cancelled. So this thread marks all tokens as
+        // cancelled before it calls the first listener.
         let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());

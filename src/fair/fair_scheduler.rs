@@ -20,8 +20,8 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// Shares an executor among queues.
 ///
 /// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
-/// queue, runs its tasks for a quantum, and then submits itself again. If the executor allows that,
-/// the ticket then goes behind the executor's other jobs ([`Executor::execute_last`],
+/// queue, runs its tasks for a quantum, and then submits itself again. It goes behind the
+/// executor's other jobs if the executor has a way to do that ([`Executor::execute_last`],
 /// [`Executor::yield_now`]).
 ///
 /// While no task is queued or running, there are no tickets. At most as many tickets run as the

@@ -244,6 +244,7 @@ const READY: Pair = Pair::named("fair::READY");
 const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// In the tree of `policy/least.rs`, a node's *floor* is a lower bound for the virtual times below
-/// the node. One thread lowers a time, then looks at the floors above it. Another thread raises
-/// such a floor, then looks at the times below. At least one of the two sees the other's write.
+/// the node. One thread lowers a time, fences, then looks at the floors above it. Another thread
+/// raises such a floor, fences, then looks at the times below. At least one of the two sees the
+/// other's write, and lowers the floor.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

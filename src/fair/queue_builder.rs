@@ -247,9 +247,9 @@ impl<'a> QueueBuilder<'a> {
         self
     }
 
-    /// Returns the queue. Takes a lock, but no thread needs that lock to pick a queue or to run a
-    /// task. If the executor runs jobs at once, as `Inline` does, this call can run tasks of other
-    /// queues.
+    /// Makes the queue and returns it. Takes a lock, which no thread needs to pick a queue or to
+    /// run a task. If the executor runs jobs at once, as `Inline` does, this call can run tasks of
+    /// other queues.
     ///
     /// # Errors
     ///

@@ -51,8 +51,8 @@ impl<F: FnOnce() + Send> ScopeJob<'_, F> {
 
     /// # Safety
     ///
-    /// 1. I7 — `head` is the head of a job of this type in the scope's room. The scope waits, and
-    ///    no other thread has taken the job.
+    /// 1. I7 — `head` is the head of a job of this type in `room`, where the scope holds small
+    ///    jobs. The scope waits, and no other thread has taken the job.
     unsafe fn run_placed(head: *const OnStack) {
         // SAFETY: 1 — the room holds the job, and only this thread reads it.
         unsafe { head.cast::<Self>().read() }.run();

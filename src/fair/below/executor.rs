@@ -25,8 +25,9 @@ pub(crate) struct Below {
     runs_at_once: AtomicBool,
     is_ended: AtomicBool,
     /// The token that reports the executor's end, and the link by which the token wakes the
-    /// scheduler. `None` unless `watch_end` has got the token from the executor. `watch_end` stores
-    /// the token first, then makes the link. It makes no link if the token is cancelled already.
+    /// scheduler. `None` unless `watch_end` has got the token from the executor. `watch_end` first
+    /// stores the token alone, because the woken code reads the token here. It then makes the link,
+    /// unless the token is cancelled already.
     end: Mutex<Option<(CancelToken, Option<CancelLink>)>>,
 }
 
@@ -164,10 +165,11 @@ impl Below {
             if limited.0.home() == id {
                 return Some(limited);
             }
-            // The executor may be a scheduler, whose id is that of its default queue. On a thread
-            // that runs a task of another of its queues, `limited` has returned that other queue's
-            // gate. The scheduler's `Futures` always have the gate of the default queue, so this
-            // code asks the `Futures`.
+            // The executor may be a scheduler, whose id is that of its default queue. If this
+            // thread runs a task of another queue of that scheduler, `limited` has returned the
+            // gate of that other queue. But the gate of the queue with the executor's id is wanted.
+            // The `Futures` of the scheduler always have the gate of the default queue, so this
+            // code asks them.
             self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
         })?
     }

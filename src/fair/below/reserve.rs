@@ -9,15 +9,16 @@
 //! the task.
 //!
 //! Therefore a submitter that finds no room submits no ticket. Some lease has the room, and when
-//! that lease ends, its ticket looks for work. For the same reason, a ticket that finds no room
-//! may leave.
+//! that lease ends, its ticket looks for work and can find the task. A ticket that finds no room
+//! may leave, because the ticket of the lease that has the room looks for work later.
 //!
 //! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
 //! that finds no room first asks the executor for its parallelism again.
 //!
 //! A ticket may take room in one reservation and find none in the next. The ticket then frees the
-//! room that it took. A submitter may have seen that room taken, and may have submitted no ticket.
-//! So the ticket looks for work again before it leaves.
+//! room that it took. Before that, a submitter may have found this room taken, and have submitted
+//! no ticket. No lease has that room, so no end of a lease makes a ticket look for the submitted
+//! task. So the ticket itself looks for work again before it leaves.
 //!
 //! A task that blocks keeps its lease, and with it the lease's room. The thread that serves in its
 //! place may then find no room, and be idle although lower tiers have tasks.

@@ -18,10 +18,11 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 
 /// The word of all tickets.
 ///
-/// A thread that makes work visible has put a queue into a ready set, or has found the queue there.
-/// It then makes sure that a ticket searches. No ticket need search if there are already `most`
-/// tickets, the greatest allowed number. A ticket looks for work once more if it is the last to
-/// stop searching, or if it leaves because it found no task (I4).
+/// A thread that makes work visible puts a queue into a ready set, or finds the queue there
+/// already. It then makes sure that a ticket searches. No ticket need search if there are already
+/// `most` tickets, the greatest allowed number: each of these tickets looks for work later. A
+/// ticket looks for work once more if it is the last to stop searching, or if it leaves because it
+/// found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket
@@ -104,10 +105,11 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Clears `ORPHANED`, the mark that a ticket was dropped unrun. With the mark,
-    /// [`handed_over`](Self::handed_over) could make its caller drop the queued tasks. But the
-    /// executor need not have ended: it was full, has panicked, or would have deadlocked. The
-    /// caller submits a ticket again, or makes a thread serve the queues.
+    /// Clears `ORPHANED`, the mark that a ticket was dropped unrun. If the mark stayed,
+    /// [`handed_over`](Self::handed_over) could make its caller drop the queued tasks, as if the
+    /// executor had ended. But the executor need not have ended: it was full, has panicked, or
+    /// would have deadlocked. So the tasks stay queued, and the caller submits a ticket again, or
+    /// makes a thread serve the queues.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }

@@ -90,10 +90,10 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of the future `number`, which waits for a permit. Gives the job back if
-    /// the future has got a permit since `arrive`. Also gives it back if the future does not begin,
-    /// because it was cancelled or its queue ends its futures. `term` is the term of the future's
-    /// queue.
+    /// Keeps the first job of the future `number`, which waits for a permit. Gives the job back in
+    /// two cases: the future has got a permit since `arrive`, or the future does not begin. A
+    /// future does not begin if it was cancelled or its queue ends its futures. `term` is the term
+    /// of the future's queue.
     pub(crate) fn keep(&self, term: u64, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if term != permits.term {
@@ -132,9 +132,10 @@ impl Flight {
     }
 
     /// Takes back the permit of an ended future, and gives it to the next waiting future, if any.
-    /// Calls `put` with the next future's first job, if `keep` has brought that job. Returns
-    /// whether `put` ran. `term` is the term of the ended future's queue. If the line has a later
-    /// queue by now, does nothing.
+    /// Calls `put` with the next future's first job, if `keep` has brought that job. Otherwise
+    /// `keep` will give the job back to the spawner, which submits it. Returns whether `put` ran.
+    /// `term` is the term of the ended future's queue. If the line has a later queue by now, does
+    /// nothing.
     ///
     /// `put` is called under the lock, so that kept jobs enter the queue in the order of the
     /// futures' numbers. The queue's slot is not freed during `put`, because the queue still counts

@@ -281,9 +281,9 @@ impl Latch {
 
     /// Runs `f`, which does not panic, as a fork of this latch. `caller` belongs to this thread's
     /// innermost frame of service (`serving/frame.rs`). During the call, `caller.latch` is this
-    /// latch, so a latch that is made within `f` gets this latch as its outer latch. The owner
-    /// counts as waiting for `f`. If `caller` belongs to the frame that made this latch, only calls
-    /// `f`, because the owner does not wait then.
+    /// latch, so a latch that is made within `f` gets this latch as its outer latch. During the
+    /// call, the owner also counts as waiting for `f`. But if the frame of `caller` made this
+    /// latch, this thread is the owner itself, and does not wait. This then only calls `f`.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();
@@ -299,7 +299,7 @@ impl Latch {
     /// Notes that a fork has ended: takes it off the latch's count. If this was the last fork and
     /// the owner sleeps, wakes the owner. The argument `caller` belongs to this thread's innermost
     /// frame of service (`serving/frame.rs`). If that frame made the latch, this thread is the
-    /// owner's, so there is nobody to wake.
+    /// owner itself. The owner does not sleep then, so this wakes no thread.
     ///
     /// # Safety
     ///

@@ -105,10 +105,10 @@ impl Look {
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
-    /// Returns whether the queue's end is to be told now. The queue is then closed and not
-    /// cancelled, has no task and no lease, and its end is not told yet. The thread whose step
-    /// leads to this state tells the end. No further task can come: only the queue's own tasks can
-    /// spawn into a closed queue, and they run under leases.
+    /// Returns whether the queue's end is to be told now to the listeners of its token. The queue
+    /// is then closed and not cancelled, has no task and no lease, and its end is not told yet. The
+    /// thread whose step leads to this state tells the end. No further task can come: only the
+    /// queue's own tasks can spawn into a closed queue, and they run under leases.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
@@ -245,14 +245,15 @@ impl Life {
         self.0.fetch_and(!PAUSED, Relaxed); // Relaxed: as in `pause`
     }
 
-    /// Closes the queue, because its last handle is dropped. Also resumes the queue, because no
+    /// Closes the queue, because its last handle is dropped. Resumes a paused queue, because no
     /// handle is left to resume it. But leaves a cancelled queue paused: its canceller ends the
     /// pause once no further task can begin. Returns the new word, from which the caller sees
     /// whether the queue is over.
     ///
-    /// If the end is to be told now (`owes_end`), also sets `TOLD`, and the caller then tells the
-    /// end. `TOLD` must be set first: a listener may wait until the queue is idle, and
-    /// `Line::is_idle` returns `false` while `owes_end` holds.
+    /// If the end is to be told now (`owes_end`), sets `TOLD` in the same step, and the caller then
+    /// tells the end. `TOLD` must be set before a listener is told: the listener may wait until the
+    /// queue is idle. Until `TOLD` is set, `owes_end` returns `true`, and so `Line::is_idle`
+    /// returns `false`.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let paused = |word| if Look(word).is_cancelled() { 0 } else { PAUSED };

@@ -85,8 +85,8 @@ pub(crate) struct Line {
     /// too much. The server reads `life` only if the hint is not zero.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
-    /// drop jobs. Relaxed everywhere: the flag publishes no data, and a server that misses it may
-    /// begin a job that it has taken.
+    /// drop jobs. Relaxed everywhere: the flag publishes no data. A server that misses the flag may
+    /// still begin a job that it has taken, which a cancellation permits.
     pub(crate) is_cancelled: AtomicBool,
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the life word's count. Relaxed
@@ -207,9 +207,10 @@ impl Line {
 
     pub(crate) fn pause(&self, is_paused: bool) -> bool {
         let changes = self.life.pause(is_paused);
-        // Relaxed, both, because `pauses` is a hint. A call changes `pauses` only if it has changed
-        // the life word, where pausing and resuming alternate. So the sum is right even if two
-        // calls change `pauses` in another order than the life word.
+        // Relaxed, both updates of `pauses`, because it is a hint. A call changes `pauses` only if
+        // it has changed the life word, where pausing and resuming alternate. So once all calls
+        // have returned, the sum is right, even if two calls changed `pauses` in another order than
+        // the life word.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -274,8 +275,9 @@ impl Line {
     }
 
     /// Takes the first job of a lease. A fork comes first, because it belongs to a task that has
-    /// begun. If there is no fork but a lane (`yields.rs`) has a future, every second lease takes
-    /// that future first. The other leases first take a job from the injector.
+    /// begun. If there is no fork, but a *lane* has a future that has woken itself (`yields.rs`),
+    /// every second lease takes that future first. The other leases first take a job from the
+    /// injector.
     #[inline]
     pub(crate) fn take_first(&self) -> Option<QueuedJob> {
         match self.yields.get() {
@@ -288,7 +290,7 @@ impl Line {
 
     /// Takes a fork, or else a job.
     ///
-    /// Each branch of `take`, `take_job` and `take_oldest` returns its job at once, and all three
+    /// Each branch of `take`, `take_job` and `take_oldest` returns its job directly, and all three
     /// are inlined into the code of the lease. Otherwise the compiler stores the job word by word,
     /// and then loads two words at a time. These loads wait for the stores. The wait takes a third
     /// of an empty task's time.

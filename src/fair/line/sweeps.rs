@@ -40,8 +40,8 @@ impl<T> Sweeps<T> {
 
     /// Begins a lease, and takes out and returns the jobs of ended tasks. Stops at the first job of
     /// an unfinished task, and keeps that job. The caller ends the lease. Returns `None`, without a
-    /// lease, if the queue has no job, may not be swept (`Look::may_be_swept`), or keeps an
-    /// unfinished task's job.
+    /// lease, if the queue has no job, may not be swept (`Look::may_be_swept`), or already keeps
+    /// the job of an unfinished task.
     pub(crate) fn begin(
         &self,
         life: &Life,
@@ -53,10 +53,11 @@ impl<T> Sweeps<T> {
         if !kept.as_ref().map_or_else(has_jobs, has_ended) {
             return None;
         }
-        // Relaxed, both stores: the life word orders them. `begin_sweep` begins a lease only if
-        // there is no other lease, and releases the life word. A thread that begins a later lease
-        // acquires the word. So that thread sees that `has_kept` is set, and pops only under the
-        // lock of `kept`. This thread holds that lock, so no other thread pops during the sweep.
+        // Relaxed, both stores of `has_kept`: the life word orders them. `begin_sweep` begins a
+        // lease only if there is no other lease, and releases the life word. A thread that begins a
+        // later lease acquires the word. So that thread sees that `has_kept` is set, and pops only
+        // under the lock of `kept`. This thread holds that lock, so no other thread pops during the
+        // sweep.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

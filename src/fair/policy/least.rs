@@ -121,10 +121,10 @@ impl Least {
         self.raise(found, least, set, times);
     }
 
-    /// Raises the floors above the found queue, from its octet up. Stops after the highest node
-    /// that has a sibling with members of the ready set: `find` compares no floor above that node.
-    /// `least` is the least time in the octet. After raising a floor, looks below again, and lowers
-    /// the floors that are too high.
+    /// Raises the floors above the found queue, from its octet (the lowest node, of 8 queues) up.
+    /// Stops after the highest node that has a sibling with members of the ready set: `find`
+    /// compares no floor above that node. `least` is the least time in the octet. After raising a
+    /// floor, looks at the nodes below again, and lowers the floors that are too high.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;
@@ -262,7 +262,8 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
 
 /// Lowers the floors that are greater than `to`, in the order of the slice, and fences after each
 /// change. A thread that raises the next floor also fences, and then looks at the floors below. So
-/// that thread sees this change, or this thread sees the raised floor.
+/// that thread sees this change, and lowers the next floor again, or this thread sees the raised
+/// floor, and lowers it.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

@@ -95,7 +95,7 @@ pub trait Policy: Send + Sync + 'static {
     /// task.
     ///
     /// The first call for a pick has the note of the pick ([`Pick::with_note`]). All other calls
-    /// have a note of 0:
+    /// have a note of 0. There are two kinds of them:
     /// - If a thread waits for a task and runs that task itself, the service belongs to no pick.
     /// - If a task that was begun for the pick sleeps in a wait for forks, there is one more call
     ///   before each sleep. Each call has the service since the previous call for the pick.

@@ -1,6 +1,6 @@
 //! The ready set: one bit for each queue that may have work. Threads that submit tasks set the
-//! bits, and policies read them. Mostly threads that serve queues clear them. None of this takes a
-//! lock. A *slot* is the number of a queue.
+//! bits, and policies read them. Usually threads that serve queues clear the bits. None of this
+//! takes a lock. A *slot* is the number of a queue.
 
 use crate::fair::READY;
 use crate::fair::line::table::Table;
@@ -36,9 +36,10 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Writes the group's bit in the summary even if that bit is set already. So a thread that
-    /// later clears the bit (`tidy`) acquires this write, and sees the new member. That thread then
-    /// sets the bit again.
+    /// Sets the bit of the slot's group in the summary even if that bit is set already. The reason
+    /// is a thread that has found the group without members, and is about to clear the bit
+    /// (`tidy`). If the thread clears the bit after this write, it acquires the write, and sees the
+    /// new member. It then sets the bit again.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());

@@ -13,9 +13,9 @@
 //! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
 //! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
 //! these limits are 36 and 73 minutes. Up to W leases of a queue may be charged or corrected at
-//! once; W is the executor's parallelism. So the bound of `fair/mod.rs` holds while W·(L + Q)/w is
-//! below 36 minutes. A lease longer than 73 minutes times the weight is charged as one of that
-//! length.
+//! once; W is the executor's parallelism. So the bound of `fair/mod.rs`, where L, Q and w are
+//! defined, holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73 minutes times the
+//! weight is charged as one of that length.
 //!
 //! The method `limited` also applies the limit of 2⁶² units to the charge of a pick, before the
 //! lease begins. Otherwise the queue could get half a *turn* (2⁶³ units) ahead. The queue would
@@ -44,8 +44,9 @@ const MOST: u64 = 1 << 62;
 /// into a pick's note. The note's lower half has 48 bits for the charge and 16 for the queue's
 /// number.
 const LONGEST: u32 = 48;
-/// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited, so such a pick
-/// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of an age.
+/// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited. So such a pick
+/// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of
+/// an age (`AGE`).
 const SHORT: u32 = 22;
 /// An *age* is 2^`AGE` units of virtual time. A queue is at most 7¼ ages behind `now`:
 ///
@@ -151,8 +152,8 @@ impl WeightedFair {
 
     /// Raises the times that are more than one age (`AGE`) behind `now`. Also raises the floors,
     /// the lower bounds in `least`, that are more than two ages behind. The caller has begun a new
-    /// age. Without this, the time of a queue that is never ready would read as ahead after half a
-    /// turn.
+    /// age. Without this call, a queue that is never ready would fall half a turn behind, and its
+    /// time would then read as ahead.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -195,10 +196,11 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is still in the ready set, a ticket can pick it between the next four steps.
-        // In this order, a pick that charges the new time uses the new estimate. A pick that has
-        // read the new number charges the new time. If the processor reorders the accesses, one
-        // pick can charge the new queue the old queue's estimate. No thread takes that charge back.
+        // If the slot is in the ready set because of its last queue, a ticket can pick it between
+        // the next four steps. In this order, a pick that charges the new time uses the new
+        // estimate. A pick that has read the new number charges the new time. If the processor
+        // reorders the accesses, one pick can charge the new queue the old queue's estimate. No
+        // thread takes that charge back.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -327,8 +329,8 @@ fn within_bounds(now: u64, lead: i128) -> u64 {
 }
 
 /// Returns the note of a pick: the queue's virtual time at the pick, the queue's `number`, and the
-/// charge. The charge is in nanoseconds, because units would depend on the weight, which may
-/// change.
+/// charge. The charge is in nanoseconds and not in units of virtual time. The units depend on the
+/// weight, which may change before `served` takes the charge back.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)
 }

@@ -130,7 +130,8 @@ impl Queue {
     /// # Errors
     ///
     /// Returns [`RejectedBatch`], with the refused closures and their reasons. A full queue refuses
-    /// a closure. If a task ends after that, the queue can accept a later closure of the batch.
+    /// a closure. If a task ends before the batch's next closure is spawned, the queue can accept
+    /// that one. So accepted closures can follow refused ones.
     ///
     /// # Examples
     ///
@@ -257,9 +258,9 @@ impl Queue {
         was_paused
     }
 
-    /// Returns the token of the queue. The queue and its token are cancelled together. If this
-    /// cancellation ends a task, the task's handle reports the token's
-    /// [reason](crate::task::JoinError::reason).
+    /// Returns the token of the queue. A cancellation of the queue cancels the token, and a
+    /// cancellation of the token cancels the queue. If such a cancellation ends a task, the task's
+    /// handle reports the token's [reason](crate::task::JoinError::reason).
     ///
     /// # Examples
     ///
@@ -317,9 +318,9 @@ impl Executor for Queue {
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
         let is_inside = current::is_part_of(Some(self.0.id));
         // The running tasks count towards the capacity. So a job that runs in a queue with a
-        // capacity of 1 finds the queue full. But a ticket of a scheduler over this queue is such a
-        // job, and submits its successor before it ends. So for such a caller, each lease adds room
-        // for one more job.
+        // capacity of 1 finds the queue full, and could submit no further job. But a ticket of a
+        // scheduler over this queue is such a job, and has to submit its successor before it ends.
+        // So for a caller that runs inside the queue, each lease adds room for one more job.
         let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
         let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
         submit(self.scheduler(), self.line(), capacity, job)

@@ -70,8 +70,8 @@ impl Polls {
     /// job.
     ///
     /// If the caller had a lease during the push, the slot would not be freed. But each wake would
-    /// then change the life word twice, and the lease would count towards the queue's limit. This
-    /// check only reads the life word and the id.
+    /// then change the life word twice, and the lease would count towards the queue's limit. So the
+    /// caller takes no lease, and this check only reads the life word and the id.
     fn clear_if_over(&self) {
         if !self.is_present() {
             clear(&self.queue.scheduler, self.line());

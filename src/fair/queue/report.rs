@@ -12,11 +12,11 @@ use core::time::Duration;
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
 /// The numbers are read one after the other. They are exact while no thread serves the queue,
-/// except for [`pending`](Self::pending). A *lease* is a thread's turn at the queue. It updates the
-/// numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue with
-/// a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
-/// handle reports the task done. But if the task panics, `completed` or `panicked` counts it only
-/// later.
+/// except for [`pending`](Self::pending). A *lease* is a thread's turn at the queue. A lease
+/// updates the numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In
+/// a queue with a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before
+/// the task's handle reports the task done. But if the task panics, `completed` or `panicked` may
+/// count it only after that report.
 ///
 /// # Examples
 ///
@@ -42,7 +42,8 @@ pub struct QueueMetrics {
     /// Tasks that the queue has refused.
     pub refused: u64,
     /// Accepted tasks that have not ended, including those that run. Some ended closures count,
-    /// too:
+    /// too, because a lease reports ended closures in batches, and may not have come to a queued
+    /// job yet:
     ///
     /// - Without a capacity (the default), up to 64 ended closures for each lease.
     /// - Without a capacity, an ended closure whose job is still queued, such as one cancelled

@@ -1,6 +1,6 @@
 //! Ends leases and queues, and drops the queued tasks when the executor ends. A *lease* is a
 //! thread's right to run tasks of a queue. A *hold* is a lease under which no task runs. While a
-//! thread has a hold on a queue, the queue's slot is not freed.
+//! thread has a hold on a queue, the queue's *slot* (its number) is not freed for a later queue.
 //!
 //! A *server* is a thread that runs a queue's tasks under a lease. A *joiner* is a thread that
 //! waits until the queue may run one more task, and then runs a task itself.
@@ -36,10 +36,11 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue's end is
-/// to be told now, tells it. If the queue is idle or may be swept now, wakes the threads that wait
-/// until it is idle. If the queue was at its limit, makes sure that it is served if it is ready,
-/// and wakes its joiners.
+/// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue is
+/// closed, not cancelled, and now without a task and a lease, tells its end once, to the listeners
+/// of its token. If the queue is idle, or may be swept because it is paused (`line/sweeps.rs`),
+/// wakes the threads that wait until it is idle. If the queue was at its limit, makes sure that it
+/// is served if it is ready, and wakes its joiners.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     let look = line.life.end_lease();
@@ -53,10 +54,10 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
         }
         end_lease(scheduler, line);
     }
-    // This thread ends its lease, then fences, and then reads the limit and the waiting threads. A
-    // thread that lowers the limit, or waits until the queue is idle, writes first, then fences,
-    // and then reads the number of leases. So at least one of the two threads sees the other's
-    // write.
+    // This thread ends its lease, then fences, and then reads the limit and the waiting threads.
+    // Another thread may lower the limit, or begin to wait until the queue is idle. That thread
+    // first writes the limit or registers its wait, then fences, and then reads the number of
+    // leases. So at least one of the two threads sees the other's write.
     LOOK.fence();
     if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
@@ -91,8 +92,8 @@ pub(crate) fn close_queue(scheduler: &Scheduler, line: &Line) -> bool {
 }
 
 /// Cancels the token that reports the queue's end, and so calls the token's listeners. The queue
-/// has been cancelled, or is closed and has no task left. The caller keeps the slot from getting
-/// another queue.
+/// has been cancelled, or is closed and has no task left. The caller has a handle or a hold, or
+/// frees the slot itself, so the slot gets no other queue during this call.
 fn tell_end(scheduler: &Scheduler, line: &Line) {
     if let Err(payload) = line.end.tell(reason_of(scheduler, line)) {
         scheduler.below.panics.handle(payload);
@@ -117,8 +118,10 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // hold notifies the threads that wait until the queue is idle.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // A thread that pushes a job to poll a future sees the cancellation, or this thread sees the
-    // job. A thread that begins to wait for a task sees it, too, or this thread sees the joiner.
+    // A thread that pushes a job to poll a future fences, and then looks whether the queue is
+    // cancelled. So it sees the cancellation, or this thread sees the job. A thread that waits for
+    // a task registers as a joiner, fences, and then looks. So it sees the cancellation, or this
+    // thread wakes it.
     LOOK.fence();
     line.joiners.wake();
     // The queued tasks are dropped before `is_cancelled` is set. Otherwise a running task could see
@@ -210,10 +213,12 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 }
 
 /// Marks all queues as cancelled, and returns their tokens. The caller then drops the tasks, queue
-/// by queue. It cancels the tokens last, because their listeners may wait for the scheduler.
+/// by queue. It cancels the tokens last, because their listeners may wait until the scheduler is
+/// idle.
 ///
-/// All queues are marked before any task is dropped, because a destructor may wait for a task of
-/// another queue. If that other queue is marked, the destructor's thread drops that task.
+/// All queues are marked before any task is dropped, because a destructor of a dropped task may
+/// wait for a task of another queue. If that other queue is marked, the destructor's thread drops
+/// the awaited task itself, and the wait ends.
 pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();
@@ -225,9 +230,11 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
     let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
-    // Servers drop the tasks of the paused queues, too. A destructor may wait for a thread that
-    // waits until such a queue is idle. `changed` may run tickets on this thread, which therefore
-    // holds no other queue meanwhile.
+    // A paused queue has no servers. So this loop ends the pauses, and servers drop the tasks of
+    // these queues, too. Otherwise only the caller would drop them, queue by queue. A destructor
+    // that the caller runs may wait for a thread that waits until a paused queue is idle. That wait
+    // would then never end. `changed` may run tickets on this thread. So this thread holds no other
+    // queue at that time: a queue with a hold is not idle.
     for it in held {
         if hold(scheduler, it, it.id()) {
             it.life.end_pause();
@@ -283,16 +290,19 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
     tell_end(scheduler, line);
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     line.life.free();
-    // A thread that pushes a tombstone late sees that the slot is free (`Polls::submit`), or this
-    // thread sees the tombstone. No queue opens in the slot before it is on the list of free slots.
+    // Another thread may push a late tombstone, the job of an ended task. After its push that
+    // thread fences, and looks whether the slot is free (`Polls::submit`). So that thread sees the
+    // free slot and drops the job, or this thread sees the tombstone. No queue opens in the slot
+    // before this thread puts it on the list of free slots.
     LOOK.fence();
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     scheduler.queues.registry.lock().free.push(line.slot);
     drop(link);
 }
 
-/// Drops the jobs in the slot if the slot is free. These jobs are tombstones that were pushed too
-/// late for `reclaim`. If the slot has another queue, that queue's servers take the tombstones.
+/// Drops the jobs in the slot if the slot is free. These jobs are *tombstones*, jobs of ended
+/// tasks, that were pushed too late for `reclaim`. If the slot has another queue, that queue's
+/// servers take the tombstones.
 #[cold]
 pub(crate) fn clear(scheduler: &Scheduler, line: &Line) {
     let registry = scheduler.queues.registry.lock();
@@ -327,9 +337,10 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
 }
 
 /// Cancels the queue if its token is cancelled. Otherwise ends the scheduler if the token of the
-/// executor's end is cancelled. Does so only on a thread that is calling a token's listeners. The
-/// caller is about to wait until the queue is idle. Perhaps only a later listener would take this
-/// step, and this thread would call that listener only after the wait. So it would wait for itself.
+/// executor's end is cancelled. Does so only on a thread that is calling a token's listeners. One
+/// of these listeners is then about to wait until the queue is idle. Perhaps only a later listener
+/// would cancel the queue or end the scheduler. But this thread calls that later listener only
+/// after the wait. So without this call the thread could wait for itself.
 pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     if !is_telling() || line.is_idle() {

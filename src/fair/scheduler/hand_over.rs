@@ -4,9 +4,9 @@
 //!
 //! The folder `serving` builds on `scheduler`; only through this trait does `scheduler` call
 //! `serving`. The calls can recurse. A thread that ends a *lease*, its right to run tasks of a
-//! queue, may find the queue ready, and then submits a ticket. If the executor runs the ticket at
-//! once, that thread serves the queues. If the executor drops the ticket, that thread drops the
-//! tasks. In both cases the thread ends leases again.
+//! queue, may find the queue ready. It then submits a ticket. If the executor runs the ticket
+//! within that call, the same thread serves queues. If the executor drops the ticket within that
+//! call, the same thread may drop the queued tasks. In both cases the thread ends leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -19,8 +19,9 @@ use crate::task::{Job, current};
 use alloc::string::ToString;
 use core::mem;
 
-/// The two outcomes of a ticket. A thread that runs the ticket calls `serve`, or leaves the work to
-/// the submitter (`keep_off`). A thread that drops the ticket may call `cancel_all`.
+/// The two outcomes of a ticket. A ticket that is run calls `serve`, or leaves its work to the
+/// thread that submits it (`keep_off`). A ticket that is dropped unrun calls `cancel_all`, unless
+/// another ticket or a thread looks after the queued tasks.
 pub(crate) trait HandOver {
     /// Serves queues until none is ready or the quantum is over, then leaves or submits a
     /// successor. The caller's ticket is counted, and counts as searching.
@@ -59,7 +60,8 @@ impl Drop for TicketJob {
             // `dropped` returns `false` while another ticket or a *guard* is left. A guard is a
             // thread that submits a ticket, or blocks while it serves. The other ticket or the
             // guard looks after the queued tasks. But if the executor is cancelled, the guard may
-            // be blocked, and wait for these very tasks. So this thread cancels the tasks.
+            // be blocked in a wait for these very tasks. So this thread then cancels the tasks even
+            // if a guard is left.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -78,9 +80,10 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. If the executor refuses the ticket, makes another thread
-/// serve the queues. The calling thread may hold locks that the queued tasks take, or may be in a
-/// destructor. So it serves the queues only if no thread can be started.
+/// Submits a ticket if one is wanted. If the executor refuses the ticket, and there is work but no
+/// other ticket, makes another thread serve the queues. The calling thread may hold locks that the
+/// queued tasks take, or may be in a destructor. So the calling thread serves the queues itself
+/// only if no other thread can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -101,14 +104,14 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Starts a thread that calls `come`: it submits a ticket, or serves the queues itself if the
+/// Starts a thread that calls `come`. `come` submits a ticket, or serves the queues itself if the
 /// executor refuses the ticket. If no thread can be started, the calling thread calls `come`. The
 /// caller has seen a queue in the ready set.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
     // If `is_one_coming` is set already, the thread of an earlier call has not begun `come` yet.
-    // That thread takes this lock after this thread does, and so sees the queue that the caller has
-    // seen. No second thread is needed.
+    // That thread first takes this lock in `come`, after this thread has released it. So that
+    // thread sees the queue that the caller has seen, and no second thread is needed.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -131,10 +134,11 @@ fn come(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Submits a ticket if one is wanted. If the executor panics, tries a second time, because it could
-/// be long until another thread looks for work. If the executor refuses the ticket, the caller must
-/// look for work itself. Until the refusal the ticket was counted. So another thread may have
-/// queued a task, and relied on this ticket.
+/// Submits a ticket if one is wanted. If the executor panics, tries a second time: otherwise the
+/// queued tasks could wait long until another thread looks for work. If the executor refuses the
+/// ticket, the caller must look for work itself. The reason is that the ticket was counted until
+/// the refusal. In that time another thread may have queued a task. That thread has submitted no
+/// ticket if it relied on this one.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;

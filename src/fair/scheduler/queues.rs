@@ -91,9 +91,10 @@ impl Queues {
 
     /// Changes the weight, and tells the policy, which may convert the queue's debt for past
     /// service. The policy is told before a weight falls, and after a weight rises. So between the
-    /// two steps the higher of the two weights is in force. A pick or a lease between the steps
-    /// then gets a charge that is wrong by at most the charge at the new weight. With the lower
-    /// weight in force, the error could be larger by the ratio of the two weights.
+    /// two steps the queue has the higher of the two weights. A pick or a lease between the steps
+    /// then gets a charge that is wrong by at most the charge at the new weight. If the queue had
+    /// the lower weight between the steps, the error could be larger by the ratio of the two
+    /// weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {
@@ -106,9 +107,10 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // Another thread may have changed the weight since `from` was read. Then the replaced
-        // weight, which `line.set_weight` returns, is not `from`. All calls of `tell` here, one or
-        // two, together report the change from the replaced weight to `to`.
+        // `line.set_weight` returns the weight that it replaces. This weight is not `from` if
+        // another thread has changed the weight since this thread read `from`. Whether `tell` runs
+        // once or twice here, its calls together report the change from the replaced weight to
+        // `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

@@ -1,6 +1,6 @@
 //! The lane of a lease. A *lease* is a thread's right to run tasks of one queue. A future *yields*
 //! if it is woken during its poll, mostly by itself. A *lane* is a deque of futures that have
-//! yielded. They stay there until their next poll.
+//! yielded. The futures stay in the lane until their next poll.
 //!
 //! The lease takes jobs alternately from its lane and from the queue's injector, so that neither
 //! side starves. While the lease runs a job, other threads that serve the queue can steal the
@@ -21,8 +21,9 @@ pub(crate) struct Lane<'a> {
     scheduler: &'a Arc<Scheduler>,
     line: &'a Line,
     own: Option<Worker<AnyTask>>,
-    /// Whether the lease may have a lane. A lease of one task has no lane. A scheduler that
-    /// measures waits uses the injector, where it notes the time of each push.
+    /// Whether the lease may have a lane. A lease of one task has no lane. In a scheduler that
+    /// measures waits, no lease has a lane: yielded futures go into the injector, where each push
+    /// notes its time.
     is_allowed: bool,
     is_own_turn: bool,
 }

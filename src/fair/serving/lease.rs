@@ -1,7 +1,8 @@
 //! A *lease* is a thread's right to run tasks of one queue, for up to a quantum. The thread of a
 //! *ticket*, the scheduler's job that serves queues, calls `run` for each lease. A thread that
-//! waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`. A *lane* holds the
-//! futures that were woken during their polls (`lane.rs`).
+//! waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`. That call runs the
+//! queue's tasks in order, up to the awaited one. A *lane* holds the futures that were woken during
+//! their polls (`lane.rs`).
 
 use super::frame::{Charge, Serving, serving};
 use super::lane::Lane;
@@ -31,8 +32,9 @@ const TOLD_AFTER_NANOS: u64 = 10_000;
 /// If a queue's capacity is below this, a lease takes each ended task off the count at once. In
 /// batches, up to `TOLD_AFTER` ended tasks of each lease would fill much of the queue's room.
 const ROOMY: u64 = 1024;
-/// A lease reads the clock after each task, but only once in this many jobs that did not run, such
-/// as tombstones. So a lease that finds only tombstones ends, too, when its quantum is over.
+/// A lease reads the clock after each task that runs. Of the jobs that do not run, such as
+/// tombstones (jobs of ended tasks), only each 32nd causes a reading. So a lease that finds only
+/// tombstones ends, too, when its quantum is over.
 const SWEEP: u64 = 32;
 /// If the clock goes back by more than this many nanoseconds (1 ms), it was reset. A smaller step
 /// back is ignored: the clocks of two processors may differ by some nanoseconds.
@@ -196,8 +198,8 @@ fn run_tasks(
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
 /// lease. Returns `Some(true)` if this call has come to the job of `task`. Returns `Some(false)` if
-/// `task` is claimed before that, or if no job is left. Returns `None` if the queue is paused, or
-/// has more leases than its limit, before `task` is reached.
+/// another thread claims `task` before that, or if no job is left. Returns `None` if the queue is
+/// paused, or has more leases than its limit, before `task` is reached.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -293,7 +295,8 @@ fn run_yielded(
 
 /// Runs a *counted* task: the task leaves the queue's count before its handle reports it done. The
 /// caller passes a `lane` only if the task is a future. If that future yields, it goes into the
-/// lane. Returns `true` if the task was run or polled, and `false` if its job is a tombstone.
+/// lane. Returns `true` if the task was run or polled. Returns `false` if its job is a tombstone:
+/// another thread has claimed the task.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

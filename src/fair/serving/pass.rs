@@ -18,9 +18,9 @@ use core::task::Waker;
 use core::time::Duration;
 
 /// The bound on a queue's *litter*: the queued jobs of tasks that have ended and have left the
-/// queue's count. While a queue has this much litter, a further task that ends before its job is
-/// taken stays in the count until then. So the number of queued jobs is bounded, too: by the
-/// queue's capacity plus this bound.
+/// queue's count. While a queue has this much litter, a further task does not leave the count if it
+/// ends before a server takes its job. It leaves the count when a server takes the job. So the
+/// number of queued jobs is bounded, too: by the queue's capacity plus this bound.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);
@@ -115,7 +115,7 @@ impl Gate for Pass {
         let by_token = if drops || !is_telling() { None } else { by_token() };
         let is_so = drops || by_token.is_some();
         // The thread that cancels the queue may be in a destructor that waits for this thread. So
-        // this thread does not wait until that thread drops the task.
+        // this thread drops the task itself, and does not wait until the other thread drops it.
         let is_lost = |it: &AnyTask| !it.is_claimed() && self.is_cancelled();
         let dropped = task.filter(|it| is_so || is_lost(it));
         if let Some(task) = dropped {

@@ -1,7 +1,8 @@
 //! The turn of a *ticket*, a job that the scheduler submits to its executor. When the executor runs
-//! the ticket, the ticket calls `serve`. The thread then serves queues. After a quantum, it submits
-//! the ticket's successor; if no queue is ready, the ticket leaves. The thread serves a queue under
-//! a *lease*, a thread's right to run tasks of one queue.
+//! the ticket, the ticket calls `serve`. The thread then serves queues. After a quantum, the thread
+//! submits the ticket's successor. If no queue is ready, the ticket leaves: it ends without a
+//! successor. The thread serves a queue under a *lease*, a thread's right to run tasks of one
+//! queue.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
@@ -95,8 +96,8 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
             end_lease(scheduler, line);
             // While a push is incomplete, the queue looks ready, but has no job to take. If this
             // lease had the queue's last free place, `end_lease` has put the queue back into the
-            // ready set. This thread would then pick the same queue at once. So it first lets the
-            // pushing thread run.
+            // ready set. This thread would then pick the same queue again and again, without a job.
+            // So it first lets the pushing thread run.
             give_way();
         }
     }
