@@ -225,7 +225,7 @@ mod model {
 
     /// Records which guards pin and which objects are retired. loom does not see these records, so
     /// they add no happens-before edge. They are accessed only between two operations at which loom
-    /// switches threads.
+    /// switches threads, so no two threads access them at once.
     #[derive(Default)]
     struct Books {
         now: usize,

@@ -1,8 +1,9 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
 //! The types wrap those of the standard library, or in a model those of loom or shuttle. They
-//! ignore poisoning. A panic cannot leave the guarded state half-changed: user code runs outside
-//! these locks, or its panics are caught (`Policy::opened`).
+//! ignore poisoning. A panic cannot leave the guarded state half-changed, because almost all user
+//! code runs outside these locks. Some runs under a lock, such as `Policy::opened`, and then its
+//! panics are caught.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;

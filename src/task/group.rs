@@ -1,5 +1,6 @@
 //! Groups: waiting for several tasks. An atomic counts the members that have not ended. A lock
-//! guards the tasks that a waiting worker may run, and the first failure.
+//! guards the tasks that a waiting worker may run, and the first failure. A *place* is room for one
+//! running task within a queue's limit.
 
 use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
@@ -106,8 +107,8 @@ impl TaskGroup {
     /// queue's limit allows it. If the queue is cancelled, this call drops the closures that have
     /// not begun. While the worker sleeps, another thread may take its place, as in
     /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). The tasks' writes happen before this
-    /// returns. By then, a queue with a [capacity](crate::fair::QueueBuilder::capacity) no longer
-    /// counts the ended tasks.
+    /// returns. When this returns, a queue with a [capacity](crate::fair::QueueBuilder::capacity)
+    /// no longer counts the ended tasks.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl TaskGroup {
     ///   wait: a closure runs in the caller's place.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
-    /// Such an error leaves the group as it is.
+    /// A deadlock error changes neither the group's tasks nor its first failure.
     ///
     /// # Examples
     ///
@@ -278,9 +279,10 @@ impl Group {
         closures.chain(rest.polled.iter()).cloned().collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. Either a task needs a
-    /// place, to begin or to be polled, and all places stay taken until this thread goes on. Or a
-    /// task is of a queue whose tasks this thread is dropping, or of a queue over such a queue.
+    /// Returns whether a wait for the group would never end on this thread. In one case, a task
+    /// needs a place, to begin or to be polled, and all places stay taken until this thread goes
+    /// on. In the other case, this thread is dropping the tasks of that task's queue, or of a queue
+    /// over which that queue's scheduler runs.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {
