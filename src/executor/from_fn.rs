@@ -75,8 +75,9 @@ type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
 type YieldNow = dyn Fn() + Send + Sync;
 
 impl<F> FromFn<F> {
-    /// Sets the function that [`execute_last`](Executor::execute_last) calls. The function submits a
-    /// job behind the waiting jobs. By default `execute_last` submits a job like any other.
+    /// Sets the function that [`execute_last`](Executor::execute_last) calls. The function submits
+    /// a job behind the waiting jobs. By default `execute_last` calls the function that `from_fn`
+    /// has got, as `execute` does.
     ///
     /// Use it for executors whose threads take their own newest job first, but that have another
     /// way to run a job last. With tokio, a task yields before it runs the job:

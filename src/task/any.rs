@@ -235,8 +235,8 @@ impl AnyTask {
 
     /// Marks the task as counted by `queue`, and returns whether it did. A claimer takes a counted
     /// task off the count (I8), but knows only the queue to which the task was given. So a task
-    /// that was given to another executor is marked only if the caller has the last reference: no
-    /// other thread can then claim it.
+    /// that was given elsewhere is marked only if the caller has the last reference: no other
+    /// thread can then claim it.
     pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))
     }

@@ -136,7 +136,7 @@ impl AnyTask {
 
     /// Runs the task, for which this thread waits, if this thread may run it. But if the task's
     /// queue is cancelled, or this thread is dropping the queue's tasks, drops the task instead.
-    /// Perhaps no other thread will drop it, because the canceller may wait for this thread.
+    /// Another thread might never drop the task, because the canceller may wait for this thread.
     pub(super) fn run_here(&self) -> Here {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }

@@ -18,7 +18,7 @@ use core::task::Waker;
 use core::time::Duration;
 use core::{mem, ptr};
 
-/// Tasks that are waited for together.
+/// A set of tasks for which a thread can wait as a whole.
 ///
 /// Tasks join a group by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
 /// [jobs](Self::job). They may join at any time, from any thread, and on any executor. When all its
@@ -99,8 +99,8 @@ impl TaskGroup {
         self.group.0.pending.load(GROUP.acquire())
     }
 
-    /// Waits until every task of the group has run or was dropped unrun. Tasks that join meanwhile
-    /// count too.
+    /// Waits until every task of the group has run or was dropped unrun. The wait includes the
+    /// tasks that join meanwhile.
     ///
     /// A worker that waits runs those tasks of the group that were given to its own executor and
     /// have not begun. The worker runs a task of a [queue](crate::fair::Queue) as soon as the

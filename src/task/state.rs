@@ -339,10 +339,10 @@ impl State {
     }
 }
 
-/// Whether the current poll has woken the future, by itself or by a *fork* inside it: a half of a
-/// `join`, or a job of a scope. A store sets this flag, and no read-modify-write as in
-/// `State::wake`. The store suffices because the claimer reads the flag only after all forks of the
-/// poll have ended (I9).
+/// Whether the current poll has woken the future, by itself or by a *fork*. A fork is a half of a
+/// `join`, or a job of a scope, inside the poll. A store sets this flag, and no read-modify-write
+/// as in `State::wake`. The store suffices because the claimer reads the flag only after all forks
+/// of the poll have ended (I9).
 #[derive(Default)]
 pub(super) struct OwnWake(AtomicBool);
 
