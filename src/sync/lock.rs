@@ -1,9 +1,8 @@
 //! Locks and condition variables, for operations too rare to be worth being lock-free.
 //!
 //! The types wrap those of the standard library, or in a model those of loom or shuttle. They
-//! ignore poisoning. A panic cannot leave the guarded state half-changed, because almost all user
-//! code runs outside these locks. Some runs under a lock, such as `Policy::opened`, and then its
-//! panics are caught.
+//! ignore poisoning. A panic cannot leave the guarded state half-changed: user code runs outside
+//! these locks, or its panics are caught, such as those of a policy's `opened`.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;

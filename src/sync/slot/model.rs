@@ -109,8 +109,8 @@ impl<T> Slot<T> {
         other.put(ours);
     }
 
-    /// Copies the pointer to the payload. Like the machine's version, for the slot's owner, the one
-    /// thread that may write the slot.
+    /// Copies the pointer to the payload, for the slot's *owner*: the one thread that may write the
+    /// slot.
     ///
     /// # Safety
     ///
