@@ -108,7 +108,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Sets the time by which the task must begin, not end. A task that has not begun by `deadline`
-    /// is dropped when it would begin, not before. Its handle then returns an
+    /// is dropped when a thread would begin it, not before. Its handle then returns an
     /// [expired](crate::task::JoinError::is_expired) error.
     ///
     /// # Examples

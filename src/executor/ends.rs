@@ -34,11 +34,11 @@ use core::fmt;
 pub enum Shutdown {
     /// The executor runs the jobs.
     Drain,
-    /// The executor drops the jobs, and their handles report a cancellation. A job that has begun
-    /// is not interrupted: it runs to its end, and so do the second closures of its `join`s. A
-    /// `join` from outside the pool also runs both closures. If the pool has dropped them, the
-    /// calling thread runs them. Each queued job of a scope runs or is dropped. If one was dropped,
-    /// the scope panics or returns an error at its end.
+    /// The executor drops the queued jobs, and their handles report a cancellation. A job that has
+    /// begun is not interrupted: it runs to its end, and so do the second closures of its `join`s.
+    /// A `join` from a thread outside the pool queues a job for its two closures. If the pool drops
+    /// that job, the calling thread runs both closures. Each queued job of a scope runs or is
+    /// dropped. If one was dropped, the scope panics or returns an error at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
@@ -50,7 +50,7 @@ pub enum Shutdown {
     ///
     /// The thread that shuts the pool down drops the tasks of queues over the pool last. So a
     /// destructor on that thread must not join a job that waits for a task of a paused queue. Both
-    /// would wait for ever.
+    /// would wait for ever, because that thread would drop the task only after the destructor.
     Cancel,
 }
 

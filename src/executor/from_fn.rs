@@ -9,9 +9,10 @@ use core::num::NonZeroUsize;
 ///
 /// `parallelism` is the number of jobs that can run at once.
 ///
-/// A [scheduler](crate::FairScheduler) over this executor lets other jobs run after each
-/// [quantum](crate::fair::Builder::quantum), if the scheduler's next job begins after the waiting
-/// jobs. Some executors need a further call for that:
+/// A [scheduler](crate::FairScheduler) over this executor serves its queues by jobs of the
+/// executor. Each of these jobs ends after a [quantum](crate::fair::Builder::quantum), and the
+/// scheduler submits the next one. Other waiting jobs run in between if the next job begins after
+/// them. Some executors need a further call for this order:
 ///
 /// | the jobs go to | further call after `from_fn(threads, …)` |
 /// |---|---|
@@ -74,8 +75,9 @@ type ExecuteLast = dyn Fn(Job) -> Result<(), Rejected> + Send + Sync;
 type YieldNow = dyn Fn() + Send + Sync;
 
 impl<F> FromFn<F> {
-    /// Sets the function that [`execute_last`](Executor::execute_last) calls. The function submits a
-    /// job behind the waiting jobs. By default `execute_last` submits a job like any other.
+    /// Sets the function that [`execute_last`](Executor::execute_last) calls. The function submits
+    /// a job behind the waiting jobs. By default `execute_last` calls the function that `from_fn`
+    /// has got, as `execute` does.
     ///
     /// Use it for executors whose threads take their own newest job first, but that have another
     /// way to run a job last. With tokio, a task yields before it runs the job:
@@ -143,9 +145,10 @@ impl<F> FromFn<F> {
     /// .with_yield_now(|| _ = rayon::yield_now());
     /// ```
     ///
-    /// After each quantum, each thread then runs one job of the underlying executor. The function
-    /// must not run all the waiting jobs: the thread would then serve no queue while the executor
-    /// has other work.
+    /// A [scheduler](crate::FairScheduler) over this executor serves its queues by jobs of the
+    /// executor. After each [quantum](crate::fair::Builder::quantum), such a job calls `yield_now`,
+    /// and so its thread runs one other job. The function must not run all the waiting jobs.
+    /// Otherwise the thread would serve no queue while the executor has other work.
     ///
     /// Do not instead give [`with_execute_last`](Self::with_execute_last) a function that spawns
     /// rayon's `yield_now` and the scheduler's job as one closure. While that `yield_now` runs

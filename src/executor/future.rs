@@ -155,15 +155,15 @@ fn offer_all(executor: &impl Executor, backlog: &Mutex<Backlog>) {
     }
 }
 
-/// The time for which the thread `filch-woken` sleeps before it offers a refused job again. It
-/// cannot wait until there is room, because no executor reports that. So the poll of a woken future
-/// can be late by this time.
+/// The time for which the thread `filch-woken` sleeps before it offers a job again that the full
+/// executor has refused. No executor reports that it has room again, so the thread cannot wait for
+/// that. The poll of a woken future can be late by this time.
 const PAUSE: core::time::Duration = core::time::Duration::from_millis(1);
 
 /// Spawns a future into an executor: each time the future is woken, a job polls it.
 ///
-/// If [`Executor::futures`] returns `None`, the future keeps the executor alive. This function
-/// calls [`TaskBuilder::spawn_future`].
+/// This function calls [`TaskBuilder::spawn_future`]. If [`Executor::futures`] returns `None`, the
+/// future is polled by [`Futures::over`], and so it keeps the executor alive.
 ///
 /// # Examples
 ///

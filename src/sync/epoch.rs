@@ -12,9 +12,9 @@
 //! reclamation, if that reclamation came after the retirement.
 //!
 //! The model adds two kinds of happens-before edges, both part of the contract. One goes from the
-//! drop of a guard to the poisoning that it allowed, the other from a poisoning to every later pin.
-//! The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence,
-//! which could hide that a fence of ours is missing.
+//! drop of a guard to the poisoning that this drop allowed, the other from a poisoning to every
+//! later pin. The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has such a
+//! fence. In a model, that fence could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free fails an assertion, or
 //! is a data race that loom reports, but never crashes. The model checks how this crate uses epoch,
@@ -225,7 +225,7 @@ mod model {
 
     /// Records which guards pin and which objects are retired. loom does not see these records, so
     /// they add no happens-before edge. They are accessed only between two operations at which loom
-    /// switches threads.
+    /// switches threads, so no two threads access them at once.
     #[derive(Default)]
     struct Books {
         now: usize,

@@ -111,9 +111,9 @@ impl Dekker {
         }
     }
 
-    /// Returns the ordering of an access on the side without `fence`: `SeqCst` on the machine,
-    /// `written` in a model. `written` is the ordering that the access needs for other pairs, or
-    /// `Relaxed`.
+    /// Returns the ordering of an access on the side that calls `light_fence`: `SeqCst` on the
+    /// machine, `written` in a model. `written` is the ordering that the access needs for other
+    /// pairs, or `Relaxed` if it needs none.
     #[inline(always)]
     pub fn strong(&self, written: Ordering) -> Ordering {
         if cfg!(loom) { written } else { SeqCst }

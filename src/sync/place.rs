@@ -57,7 +57,8 @@ mod machine {
             Place(UnsafeCell::new(MaybeUninit::uninit()))
         }
 
-        /// Makes an empty place in its final memory, because an item may be larger than a stack.
+        /// Makes an empty place at `at`, its final memory. A place that is made on the stack and
+        /// then moved could overflow the stack, because an item may be large.
         ///
         /// # Safety
         ///

@@ -3,7 +3,7 @@
 //! *On the machine* threads have names, and a panic in a job can be caught.
 //!
 //! *In a model* threads have no names, and panics are not caught. loom reports a deadlock or a race
-//! by a panic, which must end the model. So only tests cover jobs that panic.
+//! by a panic, which must end the model. So models do not cover jobs that panic. Only tests do.
 //!
 //! # Invariants
 //!
@@ -56,7 +56,8 @@ pub(crate) fn stack_pointer() -> usize {
 /// Returns the bounds of this thread's own stack, if the system tells them: the lowest address, and
 /// the address above the highest.
 ///
-/// The thread may be running on another stack just now, such as a coroutine's.
+/// If the thread now runs on another stack, such as a coroutine's, the bounds are still those of
+/// the thread's own stack.
 pub(crate) fn stack_bounds() -> Option<(usize, usize)> {
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     {

@@ -30,10 +30,10 @@ impl Common {
         self.deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Takes the task off its queue's count, if the queue counts the task (I8): by `count`, or else
-    /// by the task's gate. The caller drops the returned guard when the task has ended. If the gate
-    /// took the task off, the queue is not idle before that drop. `has_job` tells the gate whether
-    /// the task's job is still in the queue.
+    /// Takes a counted task off its queue's count (I8): by `count`, or by the task's gate if
+    /// `count` is `None`. The caller drops the returned guard when the task has ended. The drop
+    /// notifies the queue. If the gate took the task off, the queue is not idle before that drop.
+    /// `has_job` tells the gate whether the task's job is still in the queue.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -185,8 +185,8 @@ impl AnyTask {
     }
 
     /// Polls a future on behalf of its executor, or of its queue's server. If the future ends,
-    /// `count` takes it off the queue's count. After `Yields`, the caller must keep its reference
-    /// for the future's next poll.
+    /// `count` takes it off the queue's count. If this returns `Yields`, the caller must keep its
+    /// reference for the future's next poll.
     #[inline(always)]
     pub(crate) fn poll_counted(&self, count: Count<'_>) -> Polled {
         self.0.poll_again(count)
@@ -233,9 +233,9 @@ impl AnyTask {
         self.state().hand_back();
     }
 
-    /// Marks the task as counted by this queue, and returns whether it did. A claimer takes a
-    /// counted task off the count (I8), but knows only the executor to which the task was given. So
-    /// a task of another executor is counted only if the caller has the last reference: no other
+    /// Marks the task as counted by `queue`, and returns whether it did. A claimer takes a counted
+    /// task off the count (I8), but knows only the queue to which the task was given. So a task
+    /// that was given elsewhere is marked only if the caller has the last reference: no other
     /// thread can then claim it.
     pub(crate) fn be_counted(&self, queue: Option<ExecutorId>) -> bool {
         self.state().be_counted(self.limited().is_some_and(|it| it.0.home() == queue))

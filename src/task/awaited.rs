@@ -1,4 +1,6 @@
-//! Jobs for which a frame on the stack of a thread waits: halves of a `join`, and jobs of a scope.
+//! Jobs for which a function on a thread's stack waits: halves of a `join`, and jobs of a scope.
+//! The job of a half points to a *record* on that stack. The job of a scope has a *tag*, a small
+//! number in the low bits of its `kind`.
 
 use super::job::{Capture, Job, Kind, TAG};
 use crate::sync::KNOWN_SERVICES;
@@ -8,10 +10,10 @@ use core::ptr::{self, NonNull};
 /// The tag of a job that was not spawned by the worker that opened its scope.
 const FOREIGN: usize = 1;
 
-// Unless a scope's job is `FOREIGN`, its tag holds the scope's `depth` (see `scoped`). If `depth`
-// is too great for a tag of its own, the tag is the greatest one, `TAG`. The `depth` that
-// `are_within` gets is less than `KNOWN_SERVICES`. So `are_within` takes jobs with the tag `TAG`
-// for jobs of inner scopes.
+// Unless a scope's job is `FOREIGN`, its tag holds the scope's `depth` (see `scoped`). All depths
+// that are too great for a tag share the greatest tag, `TAG`. `are_within` compares a tag with a
+// `depth` less than `KNOWN_SERVICES`, and the assertion says that `TAG` stands for greater depths.
+// So `are_within` rightly takes a job with the tag `TAG` for a job of an inner scope.
 const _: () = assert!(FOREIGN + KNOWN_SERVICES < TAG);
 
 /// The first field of a record on the stack of the thread that waits for a job. The job holds a
@@ -54,7 +56,8 @@ unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
 }
 
 impl Job {
-    /// Makes a job of the record that begins with `head`.
+    /// Makes a job that runs the record that begins with `head`. The thread that waits for the job
+    /// has the record on its stack.
     ///
     /// # Safety
     ///

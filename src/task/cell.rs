@@ -128,11 +128,11 @@ impl<T> TaskCore<T> {
         }));
     }
 
-    /// Stores the result, and wakes the thread that waits for it.
+    /// Stores the result, and wakes the thread that waits for the task.
     ///
     /// # Panics
     ///
-    /// Resumes the panic of the closure if there is no handle to take it.
+    /// If the closure has panicked, and no handle can report the panic, resumes it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
         // SAFETY: I1 — only the claimer of the task calls this. The next line forgets `result`,
         // which would otherwise be dropped twice.

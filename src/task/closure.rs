@@ -1,6 +1,6 @@
 //! Closures as tasks: one allocation for the state word, the closure and the result. The *claimer*,
-//! the thread that has claimed the task, runs or drops the closure. It also reports the end to the
-//! task's queue, group and handle.
+//! the thread that has claimed the task, runs or drops the closure. The claimer also reports the
+//! end of the task to the task's queue, group and handle.
 
 use super::any::{AnyTask, Common, Count, Limited, Reference, Unfinished};
 use super::cell::{Task, TaskCore, go_on};

@@ -11,8 +11,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// the task inside.
 ///
 /// Jobs of a [scope](crate::ThreadPool::scope) and of a [broadcast](crate::ThreadPool::broadcast)
-/// carry the context too. A [`join`](crate::ThreadPool::join) captures the context, and enters it
-/// if another thread runs the second closure. A bare [`Job`] carries none.
+/// carry the context too. A [`join`](crate::ThreadPool::join) captures the context. If another
+/// thread runs the second closure, that thread enters the context. The calling thread does not,
+/// because it is in the context already. A bare [`Job`] carries none.
 ///
 /// A pool has no context by default, and then a task pays nothing. With a context, each task
 /// allocates a box for the captured value.
@@ -52,9 +53,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// A captured context. Each poll of a future enters a clone, and so does each broadcast call.
-    /// So do a `join`'s second closure on another thread, and a queue's `join`, `scope` or
-    /// `install` from outside.
+    /// A captured context. Some runs enter a clone of it: each poll of a future, each call of a
+    /// broadcast, and a `join`'s second closure on another thread. A queue's `join`, `scope` or
+    /// `install` from outside enters a clone, too.
     type Snapshot: Clone + Send + 'static;
 
     /// Captures the context, on the thread that spawns the task. If `capture` panics, the spawning

@@ -1,7 +1,8 @@
-//! The frames of the tasks that this thread runs: a list from the innermost frame outwards, whose
-//! head is a thread-local. Executors push frames. Waits and cancellation read them. A frame's
-//! *ticket* is the thread's right to run jobs. While the thread blocks, another thread may take
-//! this right. A frame's *waiter* is the thread that waits for the frame's job, if there is one.
+//! The frames of this thread. A *frame* describes a task that the thread runs, or the executor or
+//! queue whose jobs it serves. The frames are a list from the innermost one outwards, whose head is
+//! a thread-local. Executors push frames. Waits and cancellation read them. A frame's *ticket* is
+//! the thread's right to run jobs. While the thread blocks, another thread may take this right. A
+//! frame's *waiter* is the thread that waits for the frame's job, if there is one.
 
 pub(crate) use super::frame::Ticket;
 use super::frame::{Frame, NOTHING};
@@ -53,9 +54,9 @@ per_thread! {
     static MEMBER_OF: Cell<Option<ExecutorId>> = Cell::new(None);
 }
 
-/// Returns whether this thread is a worker of this executor, or drops the executor's jobs. A worker
-/// counts as one even while its thread-locals are destroyed. But it no longer counts after `leave`,
-/// or after `as_thread_of` has returned.
+/// Returns whether this thread is a worker of this executor, or drops the executor's jobs. A thread
+/// that became a worker counts as one until it calls `leave`, even while its thread-locals are
+/// destroyed. A thread in `as_thread_of` counts until that call returns.
 pub(crate) fn is_thread_of(executor: ExecutorId) -> bool {
     // A frame with neither a task nor a queue belongs to a worker, or to a thread that drops jobs.
     let is_its = |it: Frame| it.home == Some(executor) && it.state.is_null() && it.stop.is_null();
@@ -120,9 +121,9 @@ pub(crate) fn as_worker<R>(
     enter(Frame { home, ticket, outer: innermost(), ..Frame::on(home) }, f)
 }
 
-/// Runs `f`. Meanwhile this thread counts as a thread of the executor `home` (`is_thread_of`). It
-/// still counts as a thread of an outer executor if a worker's frame of that executor is on its
-/// stack.
+/// Runs `f`. Meanwhile this thread counts as a thread of the executor `home` (`is_thread_of`). The
+/// thread still counts as a thread of another executor if a worker's frame of that executor is on
+/// its stack.
 pub(crate) fn as_thread_of<R>(home: Option<ExecutorId>, f: impl FnOnce() -> R) -> R {
     let outer = MEMBER_OF.try_with(|it| it.replace(home)).unwrap_or(None);
     let _back = Finally(|| _ = MEMBER_OF.try_with(|it| it.set(outer)));

@@ -30,9 +30,9 @@ impl End {
     /// Returns the token, and cancels it if `has_ended` returns `true`. `reason` says why the
     /// executor has ended.
     ///
-    /// A thread that ends the executor calls [`tell`](Self::tell) afterwards. This function calls
-    /// `has_ended` under the lock that `tell` takes. So if `has_ended` returns `false`, a later
-    /// call of `tell` finds and cancels the token.
+    /// A thread that ends the executor first makes `has_ended` true, and then calls
+    /// [`tell`](Self::tell). This function calls `has_ended` under the lock that `tell` takes. So
+    /// if `has_ended` returns `false`, a later call of `tell` finds and cancels the token.
     pub(crate) fn token_unless(
         &self,
         has_ended: impl FnOnce() -> bool,

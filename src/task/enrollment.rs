@@ -70,9 +70,9 @@ impl Enrollment {
     }
 
     /// Puts the future on the roll (`Living`), unless the executor drops its queued jobs when the
-    /// executor ends. After that, links the future to its token, if it has one. The error is `None`
-    /// if the roll is closed. If the token is cancelled already, the error is the cause of that
-    /// cancellation.
+    /// executor ends. After that, links the future to its token, if it has one. If the executor has
+    /// ended and closed the roll, the error is `None`. If the token is cancelled already, the error
+    /// is the cause of that cancellation.
     fn register(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -94,10 +94,10 @@ impl Enrollment {
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
         // Relaxed: only a thread that has claimed the future loads the index. A thread that closes
-        // the roll (`Living`) may claim the future before this store, but it needs no index. Any
-        // other thread claims the future later. Before that, this thread has linked it to a token,
-        // has submitted it, or has given its own claim back (POLLED). Each of these releases this
-        // store, and the claimer acquires it.
+        // the roll (`Living`) may claim the future before this store. It needs no index, because a
+        // closed roll has no entry to remove. Any other thread claims the future later. Before
+        // that, this thread has linked it to a token, has submitted it, or has given its own claim
+        // back (POLLED). Each of these releases this store, and the claimer acquires it.
         self.index.store(index, Relaxed);
         Ok(())
     }
@@ -122,9 +122,10 @@ impl Enrollment {
         }
     }
 
-    /// Gives the claim back after a poll that has left the future pending (`State::rest`). Returns
-    /// whether the future was woken during the poll. An error is the cause for which the future
-    /// must end: the caller then keeps the claim, and ends the future.
+    /// Gives the claim back after a poll that has left the future pending (`State::rest`). Before a
+    /// future sleeps for the first time, puts it on the roll. Returns whether the future was woken
+    /// during the poll. An error is the cause for which the future must end: the caller then keeps
+    /// the claim, and ends the future.
     pub(super) fn rest(
         &self,
         this: &(dyn Unfinished + 'static),
@@ -148,8 +149,9 @@ impl Enrollment {
     }
 
     /// Unlinks the ending future from its token, and takes it off the roll and its queue's count.
-    /// Returns whether the caller must call `Polling::ended` afterwards. Also returns a guard, if
-    /// the queue is to be notified of the end: the caller drops it when the future has ended.
+    /// Returns whether the caller must call `Polling::ended` afterwards, and a guard if the queue
+    /// must hear of the end. The caller drops the guard when the future has ended, and the drop
+    /// notifies the queue.
     pub(super) fn leave<'a>(
         &self,
         task: &'a Common,
@@ -174,9 +176,10 @@ impl Enrollment {
         }
     }
 
-    /// Runs `f`, which drops the future. The future's queue still counts the future, because
-    /// [`leave`](Self::leave) comes later. So if a destructor in `f` waits for that queue, the wait
-    /// returns an error instead of never ending.
+    /// Runs `f`, which drops the future, and marks this thread as a dropper of the future's queue.
+    /// The queue counts the future until [`leave`](Self::leave), which comes later. So a destructor
+    /// in `f` that waits for the queue would wait for ever. Because of the mark, the wait returns
+    /// an error.
     pub(super) fn as_dropper<R>(&self, f: impl FnOnce() -> R) -> R {
         match self.polling.queue() {
             Some(queue) => current::as_dropper(queue, f),

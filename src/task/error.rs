@@ -93,9 +93,10 @@ pub enum Reason {
     Closed,
     /// The executor is at its capacity, or has no thread to run the job. It might have room later.
     Full,
-    /// The executor would wait for itself. A queue returns this if its scheduler is over an
-    /// executor that passes the scheduler's own jobs, which serve the queues, back to that queue. A
-    /// [broadcast](crate::ThreadPool::broadcast) on a thread of the same pool also returns this.
+    /// The executor would wait for itself. A queue returns this if the executor below its scheduler
+    /// submits the scheduler's own jobs to that queue. The queue runs its tasks only by these jobs,
+    /// so it cannot run the jobs themselves. A [broadcast](crate::ThreadPool::broadcast) on a
+    /// thread of the same pool also returns this.
     WouldDeadlock,
     /// The executor takes closures only: [`Executor::futures`](crate::Executor::futures) returns
     /// `None`.
@@ -290,7 +291,8 @@ impl JoinError {
         }
     }
 
-    /// Returns the payload of the panic, or a placeholder if the task's group has the payload.
+    /// Returns the payload of the panic. If the task is a member of a group, the group gets the
+    /// payload, and this call returns a placeholder.
     ///
     /// # Panics
     ///

@@ -1,6 +1,6 @@
 //! Futures as tasks: a wake-up makes a job that polls the future, unless there is such a job
 //! already. A thread *claims* the future, in the task's word, before it polls or drops the future
-//! (I9). The executor takes the jobs through `Polling`.
+//! (I9). The executor takes the jobs through the trait `Polling`.
 
 use super::any::{AnyTask, Common, Count, Polled, Reference, Unfinished};
 use super::cancel::CancelToken;
@@ -152,7 +152,8 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Drops the future, and stores the cause for the handle. `is_polled` says whether the caller
-    /// has polled the future. A caller that has polled it is running the future's job.
+    /// has polled the future. If it has, it runs the future's job, so that job is no longer in a
+    /// queue.
     ///
     /// # Safety
     ///
@@ -168,8 +169,8 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Polls the future, and ends it if it is ready, has panicked, or is cancelled. Returns whether
-    /// the future was woken during the poll. If so, this call has counted `references` references
-    /// for the next job, and the caller makes that job.
+    /// the future was woken during the poll. If so, this call has added `references` references to
+    /// the task for the next job, and the caller makes that job.
     ///
     /// # Safety
     ///
@@ -223,10 +224,10 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
         false
     }
 
-    /// Stores the result, and wakes the thread that waits for it. `Ok(None)` means that the output
-    /// was dropped already: then only notes the end. Afterwards calls [`Polling::ended`] if
-    /// `Enrollment::leave` has asked for that (`is_out`). An error is the payload of the first
-    /// panic in these calls.
+    /// Stores the result, and wakes the thread that waits for the task. If `result` is `Ok(None)`,
+    /// the output was dropped already, and this call only notes the end. Afterwards calls
+    /// [`Polling::ended`] if `Enrollment::leave` has asked for that (`is_out`). If these calls
+    /// panic, returns the payload of the first panic as an error.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,

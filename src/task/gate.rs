@@ -59,8 +59,8 @@ pub(crate) fn have_own(own: Option<&(dyn Own + 'static)>) {
 /// function returns.
 fn own<'a>() -> Option<&'a dyn Own> {
     let own = OWN.try_with(Cell::get).ok().flatten()?;
-    // SAFETY: I5 — if `with_own` has set the pointer, the queue is further up the stack, and
-    // `with_own` resets the pointer. If `have_own` has set the pointer, the caller of `have_own`
+    // SAFETY: I5 — if `with_own` has set the pointer, its caller keeps the queue until `with_own`
+    // has reset the pointer. If `have_own` has set the pointer, the caller of `have_own`
     // (`WorkerLife`) resets the pointer before it frees the worker.
     Some(unsafe { &*own })
 }
@@ -136,7 +136,7 @@ impl AnyTask {
 
     /// Runs the task, for which this thread waits, if this thread may run it. But if the task's
     /// queue is cancelled, or this thread is dropping the queue's tasks, drops the task instead.
-    /// Perhaps no other thread will drop it, because the canceller may wait for this thread.
+    /// Another thread might never drop the task, because the canceller may wait for this thread.
     pub(super) fn run_here(&self) -> Here {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }

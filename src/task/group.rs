@@ -1,5 +1,6 @@
 //! Groups: waiting for several tasks. An atomic counts the members that have not ended. A lock
-//! guards the tasks that a waiting worker may run, and the first failure.
+//! guards the tasks that a waiting worker may run, and the first failure. A *place* is room for one
+//! running task within a queue's limit.
 
 use super::any::{AnyTask, Kin, Limited};
 use super::context::Flow;
@@ -17,7 +18,7 @@ use core::task::Waker;
 use core::time::Duration;
 use core::{mem, ptr};
 
-/// Tasks that are waited for together.
+/// A set of tasks for which a thread can wait as a whole.
 ///
 /// Tasks join a group by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
 /// [jobs](Self::job). They may join at any time, from any thread, and on any executor. When all its
@@ -98,16 +99,16 @@ impl TaskGroup {
         self.group.0.pending.load(GROUP.acquire())
     }
 
-    /// Waits until every task of the group has run or was dropped unrun. Tasks that join meanwhile
-    /// count too.
+    /// Waits until every task of the group has run or was dropped unrun. The wait includes the
+    /// tasks that join meanwhile.
     ///
     /// A worker that waits runs those tasks of the group that were given to its own executor and
     /// have not begun. The worker runs a task of a [queue](crate::fair::Queue) as soon as the
     /// queue's limit allows it. If the queue is cancelled, this call drops the closures that have
     /// not begun. While the worker sleeps, another thread may take its place, as in
     /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). The tasks' writes happen before this
-    /// returns. By then, a queue with a [capacity](crate::fair::QueueBuilder::capacity) no longer
-    /// counts the ended tasks.
+    /// returns. When this returns, a queue with a [capacity](crate::fair::QueueBuilder::capacity)
+    /// no longer counts the ended tasks.
     ///
     /// # Errors
     ///
@@ -125,7 +126,7 @@ impl TaskGroup {
     ///   wait: a closure runs in the caller's place.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
     ///
-    /// Such an error leaves the group as it is.
+    /// A deadlock error changes neither the group's tasks nor its first failure.
     ///
     /// # Examples
     ///
@@ -278,9 +279,10 @@ impl Group {
         closures.chain(rest.polled.iter()).cloned().collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. Either a task needs a
-    /// place, to begin or to be polled, and all places stay taken until this thread goes on. Or a
-    /// task is of a queue whose tasks this thread is dropping, or of a queue over such a queue.
+    /// Returns whether a wait for the group would never end on this thread. In one case, a task
+    /// needs a place, to begin or to be polled, and all places stay taken until this thread goes
+    /// on. In the other case, this thread is dropping the tasks of that task's queue, or of a queue
+    /// over which that queue's scheduler runs.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {

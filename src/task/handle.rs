@@ -1,5 +1,6 @@
 //! Handles: waiting for a task, and cancelling it. A handle waits by a waker that it leaves in the
-//! task (I3), and then takes the result (I2).
+//! task (I3), and then takes the result (I2). A *place* is room for one running task within a
+//! queue's limit.
 
 use super::any::{AnyTask, Limited, Reference};
 use super::cell::{Task, TaskCore, go_on};
@@ -21,9 +22,9 @@ use core::time::Duration;
 /// A handle to a task, which is a closure or a future. [`join`](Self::join) blocks until the task
 /// is done, and `.await` suspends a future until then.
 ///
-/// Dropping the handle detaches the task, which still runs. But a detached future that sleeps is
-/// dropped with its last waker. A detached task drops its output, and counts as panicked if the
-/// output's destructor panics.
+/// Dropping the handle detaches the task, which still runs. But if a detached future sleeps when
+/// its last waker is dropped, the future is dropped, because no thread can wake it any more. A
+/// detached task drops its output, and counts as panicked if the output's destructor panics.
 ///
 /// # Waiting on a worker
 ///
@@ -31,7 +32,7 @@ use core::time::Duration;
 /// has not begun, the waiting thread runs the task, whichever queue the task is in. The thread runs
 /// no other task meanwhile, with one exception. In a [queue](crate::fair::Queue) with
 /// `max_parallel(1)`, the tasks in front of the awaited one must end before it begins, so the
-/// thread first runs those. So waiting adds no dependency between tasks.
+/// thread first runs those. So a wait never makes the waiting task depend on an unrelated task.
 ///
 /// If another thread already runs the task, the waiting thread sleeps. If there is other work, a
 /// third thread takes the sleeper's place in its [pool](crate::ThreadPool), unless the pool already
@@ -63,10 +64,10 @@ impl<T> JoinHandle<T> {
 
     /// Waits until the task is done, and returns its result.
     ///
-    /// A worker of the task's executor runs the task itself if the task has not begun. A task of a
-    /// [queue](crate::fair::Queue) runs as soon as the queue's limit allows one more. If the queue
-    /// is cancelled, this call drops a task that has not begun. The task's writes happen before
-    /// this returns.
+    /// If the caller is a worker of the task's executor, and the task has not begun, the caller
+    /// runs the task. A task of a [queue](crate::fair::Queue) runs as soon as the queue's limit
+    /// allows one more. If the queue is cancelled, this call drops a task that has not begun. The
+    /// task's writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -189,12 +190,13 @@ impl<T> JoinHandle<T> {
         self.task.as_ref().is_none_or(|task| task.core().state.is_done())
     }
 
-    /// Cancels the task if it has not begun, and asks it to end otherwise. Returns the outcome.
+    /// Cancels the task if it is not running now, and otherwise asks it to end. Returns the
+    /// outcome.
     ///
     /// A closure that has not begun is dropped at once, on this thread, and its task is done. The
     /// task's job becomes a tombstone, with nothing to run. A future is dropped at once, on this
     /// thread, even if it has begun. But if another thread is polling the future, that thread drops
-    /// it after the poll, and this call does not wait for the drop.
+    /// the future after the poll. This call does not wait for the drop.
     ///
     /// # Panics
     ///
@@ -255,9 +257,9 @@ impl<T> JoinHandle<T> {
         unsafe { task.core().result.take() }
     }
 
-    /// Blocks until the task is done. Runs the task as soon as a place is free, unless another
-    /// thread has claimed the task. Returns an error as soon as no place for the task can become
-    /// free during the wait, for example because the queue's limit was lowered.
+    /// Blocks until the task is done. Runs the task as soon as a place is free, unless the task is
+    /// a future or another thread has claimed the task. Returns an error as soon as no place for
+    /// the task can become free during the wait, for example because the queue's limit was lowered.
     #[cold]
     fn wait_for_place(&mut self, gates: Vec<Limited>, mut here: Here) -> Result<(), JoinError> {
         Bed::with(|park| {
@@ -350,8 +352,9 @@ impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
     /// Returns the result if the task is done. Unlike [`join`](JoinHandle::join), never runs the
-    /// task. So on the only thread that could run the task, a `block_on` of the handle never
-    /// returns, except inside [`blocking`](crate::pool::blocking).
+    /// task. So a `block_on` of the handle never returns if it blocks the only thread that could
+    /// run the task. Inside [`blocking`](crate::pool::blocking) it can return, because another
+    /// thread may run jobs in place of the blocked one.
     ///
     /// # Panics
     ///

@@ -1,4 +1,6 @@
-//! Jobs: the items of an executor's queues.
+//! Jobs: the items of an executor's queues. The *words* of a job (`Capture`) hold a closure, or a
+//! pointer to a boxed closure, a task or a record. The job's `kind` points to the functions for
+//! this content.
 
 use super::any::AnyTask;
 use super::error::CancelledBy;
@@ -133,8 +135,8 @@ impl Job {
     /// Runs the closure, and returns whether there was something to run.
     ///
     /// There is nothing to run if the task has expired, or if the job is a *tombstone*. The task of
-    /// a tombstone was cancelled, or a thread that waited for the task has run it. Schedulers that
-    /// count turns do not count tombstones.
+    /// a tombstone was cancelled, or a thread that waited for the task has run it. So a scheduler
+    /// that counts the jobs it has run can leave tombstones out.
     ///
     /// # Panics
     ///

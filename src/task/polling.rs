@@ -14,8 +14,8 @@ pub(crate) trait Polling: Send + Sync {
     fn living(&self) -> &Living;
 
     /// Returns whether the executor drops all queued and later jobs when it ends, after it has
-    /// ended the futures in `living`. If so, a future that has a job need not be in `living`: the
-    /// drop of the job ends the future.
+    /// ended the futures in `living`, its list of futures. If so, a future that has a job need not
+    /// be in `living`: the drop of the job ends the future.
     fn drops_jobs(&self) -> bool {
         false
     }

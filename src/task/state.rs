@@ -59,8 +59,8 @@ pub enum Cancel {
     /// The task was not running, and never will be. The closure or the future has been dropped.
     Dequeued,
     /// The task is running, and [`is_cancelled`](super::is_cancelled) returns `true` in it from now
-    /// on. A future is dropped if the current poll leaves it pending. Also returned while another
-    /// thread cancels the task.
+    /// on. A future is dropped if the current poll leaves it pending. If another thread is just
+    /// cancelling the task, the outcome is `Requested`, too.
     Requested,
     /// The task was done or cancelled already.
     Finished,
@@ -169,10 +169,10 @@ impl State {
     }
 
     /// Gives the claim back after a poll that has left the future pending. If the future was woken
-    /// during the poll, also adds `references` references for the next job. `has_yielded` says
-    /// whether the poll itself, or a fork inside it, woke the future: `OwnWake` notes that, and
-    /// this word does not. If a thread has asked for cancellation, keeps the claim and changes
-    /// nothing.
+    /// during the poll, adds `references` references for the next job. `has_yielded` says whether
+    /// the poll itself, or a fork inside it, woke the future: `OwnWake` notes that, and this word
+    /// does not. If a thread has asked for cancellation, this call changes nothing, and the caller
+    /// keeps the claim.
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);
@@ -339,9 +339,10 @@ impl State {
     }
 }
 
-/// Whether the current poll, or a fork inside it, has woken the future. A store sets this flag,
-/// where `State::wake` needs a read-modify-write. The store suffices because the claimer reads the
-/// flag only after all forks of the poll have ended (I9).
+/// Whether the current poll has woken the future, by itself or by a *fork*. A fork is a half of a
+/// `join`, or a job of a scope, inside the poll. A store sets this flag, and no read-modify-write
+/// as in `State::wake`. The store suffices because the claimer reads the flag only after all forks
+/// of the poll have ended (I9).
 #[derive(Default)]
 pub(super) struct OwnWake(AtomicBool);
 

@@ -35,9 +35,9 @@ use alloc::vec::Vec;
 ///
 /// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
 /// difference of two reports. The recorder stores totals, and ignores a total that is lower than
-/// the last. It also keeps the last totals of a removed queue. If a new queue gets the same name
-/// and slot, the recorder shows the old totals until the new ones exceed them. So give each
-/// short-lived queue its own name.
+/// the last. The recorder keeps the last totals of a removed queue, too. If a new queue gets the
+/// same name and slot, the recorder shows the old totals until the new queue's totals exceed them.
+/// So give each short-lived queue its own name.
 ///
 /// # Examples
 ///

@@ -81,7 +81,8 @@ impl Timeline {
 
     /// Returns a context that records tasks under this name. The context is for a
     /// [pool](crate::pool::Builder::context), for all [queues](crate::fair::Builder::context), or
-    /// for [one queue](crate::fair::QueueBuilder::context). A pair of contexts is a context too.
+    /// for [one queue](crate::fair::QueueBuilder::context). To use a second context beside it, pass
+    /// a pair of both: a pair of contexts is a context.
     #[must_use]
     pub fn record(&self, name: impl Into<Text>) -> Record {
         Record::new(&self.0, self.0.name(name.into()))

@@ -27,8 +27,8 @@
 //! - **I2** The contents of a slot are a `MaybeUninit`, which may hold no item. A copy of the
 //!   contents becomes an item only by `assume_init`.
 //! - **I3** In `words`, each piece lies within a `T`, at an offset that is a multiple of its size.
-//! - **I4** In the model, no borrow of `seen` contains an operation of loom's. loom runs one thread
-//!   at a time, and switches threads only at its operations.
+//! - **I4** In the model, no borrow of `seen`, a slot's list of its payloads, contains an operation
+//!   of loom's. loom runs one thread at a time, and switches threads only at its operations.
 //! - **I5** In the model, a payload is shared only after its item was written. Only the thread that
 //!   sets `taken` takes the item. loom reports a taking that is not ordered after the writing.
 

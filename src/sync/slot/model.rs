@@ -54,7 +54,7 @@ impl<T> Copied<T> {
     ///
     /// # Safety
     ///
-    /// None: this version checks the conditions of the machine's version.
+    /// None: this version checks the conditions that the machine's version leaves to its caller.
     pub unsafe fn assume_init(self) -> T {
         let payload = self.0.expect("a slot was opened that nobody wrote");
         assert!(!payload.taken.swap(true, SeqCst), "an item was taken twice");
@@ -109,7 +109,8 @@ impl<T> Slot<T> {
         other.put(ours);
     }
 
-    /// Copies the contents, for the slot's owner.
+    /// Copies the pointer to the payload, for the slot's *owner*: the one thread that may write the
+    /// slot.
     ///
     /// # Safety
     ///
