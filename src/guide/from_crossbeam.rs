@@ -144,7 +144,7 @@
 //! ## Giving memory back
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
-//! when less than a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
+//! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
 //! do. But filch has a collector of its own. So its deques never run the functions that the program
 //! has deferred in crossbeam-epoch:
 //!

@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns whether no other thread searched when this search began. If so, a longer search is
-    /// worth its time.
+    /// worth its time, because no other thread is looking for work meanwhile.
     ///
     /// # Examples
     ///
@@ -247,9 +247,10 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A thread that has searched. Notifiers may have relied on its search, and woken no other thread.
-/// If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and drops
-/// that. So another thread looks instead.
+/// A thread that has ended its search. Notifiers may have relied on that search, and woken no other
+/// thread. If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and
+/// drops that. Unless another thread is searching, the drop of the `Search` notifies a thread,
+/// which looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {
@@ -271,7 +272,7 @@ impl Drop for Relied<'_> {
 /// Committing and cancelling both return a new [`Search`], because one look may not be enough. One
 /// notification may announce several changes, and other notifiers may have relied on this thread
 /// while it searched. A thread that leaves for good drops the new `Search`. Dropping a `Resting`
-/// cancels the sleep, begins a new `Search`, and drops it.
+/// cancels the sleep, begins a new `Search`, and drops that.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,

@@ -3,6 +3,7 @@
 //! sweeper may use a segment in which it owns no slot, if the thread first begins a *visit*. No
 //! segment that the thread then finds is reused or freed before the visit ends. A look into a
 //! *lasting* segment's slots needs no visit, because that segment is freed only with the injector.
+//! `mod.rs` has the invariants I1 to I10.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
