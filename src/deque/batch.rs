@@ -64,7 +64,7 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange.
-    /// A batch from a LIFO deque takes at most two for each 32 items.
+    /// A batch from a LIFO deque takes at most two compare-exchanges for each 32 items.
     ///
     /// # Panics
     ///

@@ -56,9 +56,9 @@ pub struct Worker<T> {
     /// steps.
     pub(super) room: Cell<Index>,
     /// If `bottom - top_seen` is at most this value, `pop` claims the item at `top` or halves the
-    /// buffer. Otherwise `pop` reserves the newest item. In a LIFO deque the value is one item, or
-    /// `sparse` if that is more. In a FIFO deque it is `Index::MAX`, because `pop` always claims at
-    /// `top`.
+    /// buffer. Otherwise `pop` reserves the newest item. In a LIFO deque the value is one index
+    /// step, which is one item, or `sparse` if that is more. In a FIFO deque it is `Index::MAX`,
+    /// because `pop` always claims at `top`.
     pub(super) few: Cell<Index>,
     /// If `bottom - top_seen` is at most this value, `pop` halves the buffer, unless at most one
     /// item is left. The value is a quarter of the capacity, or zero if the deque is not to shrink.

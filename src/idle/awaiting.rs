@@ -36,8 +36,8 @@ struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
 /// The condition for which a future of [`until`] waits. The list of sleepers has a waker of the
 /// condition, in place of the waker of the future's task. So the notifying thread calls `holds`
-/// itself. The future's next poll might never find the condition true. For example, "no future is
-/// being polled" is false during every poll.
+/// itself. If only the future's polls called `holds`, the future might never become ready. For
+/// example, "no future is being polled" is false during every poll.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

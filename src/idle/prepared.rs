@@ -117,9 +117,10 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, this call returns without a notification. Otherwise the notifier's earlier writes
-    /// happen before the return. If two notifiers notify this thread, the writes of the second are
-    /// certain to be visible only after the next [`prepare`](EventCount::prepare).
+    /// Rarely, this call returns without a notification. If it returns after a notification, the
+    /// notifier's earlier writes happen before the return. If two notifiers notify this thread, the
+    /// writes of the second are certain to be visible only after the next
+    /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///

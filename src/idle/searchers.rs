@@ -102,8 +102,8 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
-    /// Notifies one thread that is prepared or asleep, unless a thread searches. The caller first
-    /// makes the change for which threads wait.
+    /// Notifies one thread that is prepared or asleep, unless a thread searches. A searching thread
+    /// looks for the change by itself. The caller first makes the change for which threads wait.
     ///
     /// Lock-free. Costs a fence and a load, and a second load if a thread is prepared or asleep.
     ///
@@ -180,8 +180,9 @@ pub struct Search<'a> {
 impl<'a> Search<'a> {
     /// Ends the search, because this thread has found something.
     ///
-    /// If no other thread searches, calls `is_more`, and notifies another thread if `is_more`
-    /// returns `true`. `is_more` should return whether more work is visible.
+    /// If another thread searches, this call notifies no thread, because the other searcher will
+    /// look. Otherwise it calls `is_more`, and notifies a thread if `is_more` returns `true`.
+    /// `is_more` should return whether more work is visible.
     ///
     /// # Examples
     ///
@@ -205,8 +206,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns whether no other thread searched when this search began. If so, a longer search is
-    /// worth its time, because no other thread is looking for work meanwhile.
+    /// Returns whether no other thread searched when this search began. If so, this thread alone
+    /// was looking for work, and a longer search is worth its time.
     ///
     /// # Examples
     ///

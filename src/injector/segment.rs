@@ -220,7 +220,7 @@ impl<T> Segment<T> {
         unsafe { &*Self::slot_at(segment, offset) }
     }
 
-    /// Returns `count` slots from an offset on.
+    /// Returns `count` slots, from the slot at `offset` on.
     ///
     /// # Safety
     ///
