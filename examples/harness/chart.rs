@@ -1,4 +1,5 @@
-//! Draws a bar for each executor and shape, on a logarithmic scale.
+//! Draws a bar for each executor and shape, on a logarithmic scale. A *shape* is a way in which
+//! tasks are spawned, such as recursively.
 
 use crate::Row;
 use crate::run::SHAPES;

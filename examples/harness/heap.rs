@@ -1,4 +1,5 @@
-//! An allocator that counts blocks. Duffy's articles counted garbage collections instead.
+//! An allocator that counts the allocated blocks. Duffy's articles counted garbage collections
+//! instead.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

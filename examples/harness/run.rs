@@ -1,4 +1,5 @@
-//! Runs the shapes on an executor, and measures each.
+//! Runs the shapes on an executor, and measures each. A *shape* is a way in which tasks are
+//! spawned, such as recursively.
 
 use crate::heap;
 use filch::{Executor, Job};

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The driver is a `polling::Poller` that implements `Park`. Parking waits for events, and
-//! unparking calls the poller's `notify`.
+//! unparking calls the poller's `notify`, which ends that wait.
 
 use filch::Injector;
 use filch::idle::{EventCount, Park};

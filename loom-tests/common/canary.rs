@@ -1,4 +1,4 @@
-//! Runs a test whose planted bug a detector must report, in a process of its own.
+//! Runs a *canary*, a test whose planted bug a detector must report, in a process of its own.
 
 use std::env;
 use std::panic::Location;

@@ -1,9 +1,9 @@
-//! The frame of every model: a bound, a row in the table, and a check that the model explored
-//! enough.
+//! Runs a model: bounds its preemptions, prints a row with the number of its executions, and checks
+//! that it explored enough.
 //!
 //! A model passes if every execution that loom generates, up to the stated bound on preemptions,
-//! satisfies its assertions. A model fails if it spawns no thread or, with the bound it asks for,
-//! explores fewer than a dozen executions, because then it shows nothing.
+//! satisfies its assertions. A model that spawns no thread fails, because it shows nothing. So does
+//! a model that, with the bound it asks for, explores fewer than a dozen executions.
 
 #![allow(dead_code, unreachable_pub)] // each test target is a crate, and uses a part of this
 

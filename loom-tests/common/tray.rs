@@ -1,6 +1,7 @@
 //! A tray: an executor that keeps its jobs until a thread of the model takes them.
 //!
-//! A policy, a clock and a builder keep the models of schedulers on a tray small.
+//! Beside the tray, this file has a policy that picks the first ready queue, a clock that advances
+//! at each reading, and a builder. With these, the models of schedulers stay small.
 
 use super::spawn;
 use super::trace::Trace;

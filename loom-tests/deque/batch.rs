@@ -1,12 +1,16 @@
 //! Models of batch steals, and of steals along a chain of deques.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
 //! | `LAST_ITEM` | fence in `reserve_newest`; light fence in `look_at_bottom` | `a_batch_ends_above_what_the_owner_took` |
 //! | `PUBLISH` | release in `publish` | `a_stolen_batch_can_be_stolen_again` |
 //!
-//! In a model, an announced batch takes at most two items (32 on the machine). So the owner meets
-//! items inside a batch's reach and beyond it. `loom-tests/common/deques.rs` explains the letters.
+//! In a model, the *reach* of an announced batch, the most items that it takes, is two (32 on the
+//! machine). So the owner meets items inside a batch's reach and beyond it.
+//! `loom-tests/common/deques.rs` explains the letters of a program.
 
 use crate::common::deques::{FIFO, LIFO, Program, an_item_is_taken_once};
 use crate::common::{Bound::*, each_once, model, spawn};

@@ -1,5 +1,8 @@
 //! Models of the deque while its buffer is replaced: growing, shrinking, reclaiming.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
 //! | `GROWN` | release in `replace`; acquire in `buffer` | `a_thief_finds_its_item_in_a_new_buffer_lifo` |

@@ -1,5 +1,8 @@
 //! Models of the deque: push, pop and single steals, in a buffer that stays.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|
 //! | `PUBLISH` | release in `publish`; acquire in `look_at_bottom` | `a_thief_can_open_what_it_took`, `an_item_is_taken_once_lifo` |

@@ -7,6 +7,9 @@
 //! Most models use a policy that picks the first ready queue, which keeps these models small. The
 //! models of weights and virtual times use the default policy, `WeightedFair`.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `LOOK` | `put` | `a_task_submitted_as_the_last_ticket_leaves_is_served` |

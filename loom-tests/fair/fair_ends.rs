@@ -1,8 +1,8 @@
 //! Models of how queues of the fair scheduler end: closed, cancelled, paused, or with their
 //! executor.
 //!
-//! The executor is a tray, as in `fair.rs`. Each accepted task must run once or be reported
-//! cancelled, and waiting threads must wake up.
+//! The executor is a *tray*: it keeps jobs until a thread of the model takes them. Each accepted
+//! task must run once or be reported cancelled, and waiting threads must wake up.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit};

@@ -1,5 +1,8 @@
 //! Models of parts of the fair scheduler: a queue's word, `Once`, the set of ready queues, and the
-//! tree that finds the least virtual time.
+//! tree that finds the least virtual time. The word counts the queue's tasks and leases.
+//!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -1,11 +1,16 @@
-//! Models of events that meet a step of another thread. A task blocks or is cancelled, the executor
-//! grows or refuses a ticket, counters are read, or a paused queue loses its last handle.
+//! Models of events that meet a step of another thread. A task blocks or is cancelled, counters are
+//! read, or a paused queue loses its last handle. Or the executor grows, or refuses a *ticket*,
+//! which is a scheduler's job.
+//!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `ENDED` | `tell`, `submitted` | `submitted_is_never_too_large` |
 //!
-//! Litmus tests judge `LOOK` in `step_aside`, `end` and `cancel`: `loom-tests/unwitnessed.md`.
+//! No model can judge `LOOK` in `step_aside`, `end` and `cancel`. `loom-tests/unwitnessed.md` names
+//! the litmus tests that do.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit, the_next_is_served};

@@ -1,7 +1,9 @@
-//! Models of the permits of a queue's futures, on a tray as in `fair.rs`. A future is cancelled
-//! while a permit becomes free, or while the future is woken.
+//! Models of the permits of a queue's futures. A future is cancelled while a permit becomes free,
+//! or while the future is woken. The executor is a *tray*: it keeps jobs until a thread of the
+//! model takes them.
 //!
-//! A future in flight holds a permit. When the future ends, the next future gets the permit.
+//! A queue has a limited number of permits. A future in flight holds one. When the future ends, the
+//! next future gets the permit.
 
 use crate::common::tray::{Tray, scheduler};
 use crate::common::{Bound::*, model, spawn};

@@ -1,5 +1,6 @@
-//! Tickets and joiners alone, step by step: cases that programs on threads rarely reach. One thread
-//! takes all steps, so each test has one execution.
+//! Models of tickets and joiners alone, step by step: cases that programs on threads rarely reach.
+//! A *ticket* is a scheduler's job at its executor. A *joiner* waits until a queue may run one more
+//! task. One thread takes all steps, so each test has one execution.
 
 use filch::fair::for_models::{Joiners, Tickets};
 use std::sync::Arc;

@@ -3,6 +3,9 @@
 //!
 //! The threads' looks are relaxed loads, so only the fences can order the change before the look.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `SEARCHED` | fence in `found` | `a_searcher_that_finds_wakes_the_next` |

@@ -1,8 +1,8 @@
 //! Models of the injector.
 //!
-//! In a model a segment has two slots, and numbers wrap after the first segment. A consumer gives
-//! up a slot as soon as it finds the slot empty, so orphans are frequent.
-//! `loom-tests/common/injectors.rs` explains the letters of a program.
+//! In a model a segment has two slots, and the numbers of segments wrap after the first segment. A
+//! consumer gives up a slot as soon as it finds the slot empty. So *orphans*, the slots that are
+//! given up, are frequent. `loom-tests/common/injectors.rs` explains the letters of a program.
 
 use crate::common::injectors::is_a_queue;
 use crate::common::{Bound::*, model, spawn};

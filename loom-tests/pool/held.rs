@@ -1,6 +1,9 @@
 //! Models of the halves of `join` that a worker holds privately (`src/pool/frames/held.rs`). Each
 //! half is run once: by its owner, or by a raider, which is another worker that takes it.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `LET_GO` | `settle`, `raid` | `a_held_half_is_run_once_by_its_owner_or_by_a_raider` |

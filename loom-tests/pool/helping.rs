@@ -1,5 +1,10 @@
 //! Models of the thread that runs a half of a `join`: its owner, a thief, or a worker that helps
-//! while it waits. `src/pool/data/helping.rs` defines the words *service*, *server*, *stranger*.
+//! while it waits. A *service* is the run of a half for which another thread waits, and its
+//! *server* is the worker that runs it. A *stranger* is a job that need not run before the wait
+//! ends.
+//!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -7,11 +7,10 @@
 //!
 //! A whole pool is large for loom. One worker and no preemption make tens of thousands of
 //! executions. Two workers make too many, unless the second starts only while the pool closes. So
-//! these models ask whether the parts fit together.
-//! The parts have models of their own, with higher bounds: `snapshot.rs` and the folders `idle`,
-//! `task`, `injector` and `deque`. The random programs of `tests/pool/random_programs.rs` cover two
-//! workers, and pools that grow and shrink. No model here judges the pool's orderings, and
-//! `unwitnessed.md` names the tests that do.
+//! these models ask only whether the parts fit together. The parts have models of their own, with
+//! higher bounds: `snapshot.rs` and the folders `idle`, `task`, `injector` and `deque`. The random
+//! programs of `tests/pool/random_programs.rs` cover two workers, and pools that grow and shrink.
+//! No model here judges the pool's orderings, and `unwitnessed.md` names the tests that do.
 
 use crate::common::trace::Trace;
 use crate::common::{Bound::*, model, note_spawn, spawn};

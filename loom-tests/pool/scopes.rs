@@ -1,5 +1,8 @@
 //! Models of how a scope ends: its owner waits, and other threads run the last of its jobs.
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `JOINED` | `end`, `is_over` | `the_owner_sees_what_the_jobs_did_and_then_takes_the_frame_down` |

@@ -1,5 +1,8 @@
 //! Models of a future: which thread polls it, drops it and frees it?
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `POLLED` | release in `wake` and `rest`; acquire in `claim_to_poll` | `what_was_done_before_a_wake_is_seen_by_a_poll` |

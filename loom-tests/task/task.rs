@@ -1,5 +1,8 @@
 //! Models of a task: which thread claims it, gets its result, and frees it?
 //!
+//! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
+//! the pair is weakened there, the model in the last column fails.
+//!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `RESULT` | release in `finish`; acquire in `is_done`, `wait`, `let_go` | `a_joined_task_has_its_result`, `a_poll_sees_the_result_or_is_woken`, `a_result_without_a_handle_is_dropped_once` |

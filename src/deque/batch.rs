@@ -21,7 +21,8 @@
 //! ```
 //!
 //! A thief that stops between its announcement and its claim holds up no other thread. Other
-//! thieves can still take single items, and the owner can withdraw the batch.
+//! thieves can still take single items, and the owner can withdraw the batch. `mod.rs` has the
+//! invariants I1 to I7.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -63,7 +64,7 @@ impl<T> Stealer<T> {
     /// # Progress
     ///
     /// Wait-free, apart from growing `dest`. A batch from a FIFO deque takes one compare-exchange.
-    /// A batch from a LIFO deque takes at most two for each 32 items.
+    /// A batch from a LIFO deque takes at most two compare-exchanges for each 32 items.
     ///
     /// # Panics
     ///
@@ -214,10 +215,10 @@ impl<T> Stealer<T> {
         (len > 0).then(|| (top, dest.make_room(len.div_ceil(2).min(limit))))
     }
 
-    /// Moves up to `count` items, from `top` on, into unpublished slots of `dest`. Orders the items
-    /// so that `dest` pops them in the order in which this deque's owner would have popped them.
-    /// With `and_pop`, the item that the owner would pop first goes into the last slot, for the
-    /// caller to take out.
+    /// Moves up to `count` items, from `top` on, into free slots of `dest`, which the caller then
+    /// publishes. Orders the items so that `dest` pops them in the order in which this deque's
+    /// owner would have popped them. With `and_pop`, the item that the owner would pop first goes
+    /// into the last slot, for the caller to take out.
     ///
     /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen at least
     /// `count` items here, and has made room for them in `dest`. If this deque shrinks, the caller

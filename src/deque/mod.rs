@@ -74,28 +74,28 @@ use core::ptr;
 use crossbeam_utils::CachePadded;
 use index::{FIRST, Top, after};
 
-/// A thief that sees an index below `bottom` also sees the item stored there.
+/// A thief that reads a `bottom` above an index also sees the item stored at that index.
 ///
-/// Every store that leaves items below `bottom` releases. That includes the store by which `pop`
-/// *reserves* the newest item, that is, lowers `bottom` past it. A thief may learn about the older
-/// items from that store alone.
+/// Every store to `bottom` that leaves items below it is a release. That includes the store by
+/// which `pop` *reserves* the newest item, that is, lowers `bottom` past it. A thief may read the
+/// value of that store and no earlier one, and must still see the older items.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// Suppose a thread sees `top` beyond an index. If a thief took the item at that index, the thief
-/// has made its copy by then. The thread that sees `top` also sees the `bottom` and the `buffer`
-/// that the item's taker saw.
+/// Suppose a thread sees `top` beyond an index. If a thief took the item at that index, the thief's
+/// copy of the item happens before. The thread also sees the `bottom` and the `buffer` that the
+/// item's taker saw.
 ///
-/// The owner must not write a slot again before the taker has copied it. Thieves and `pop` must see
-/// the `bottom` that the taker saw. With an older `bottom`, they could report an empty deque
-/// although an item was there throughout the call.
+/// Two rules need this. The owner must not write a slot again before the taker has copied its item.
+/// Thieves and `pop` must see the `bottom` that the taker saw. With an older `bottom`, they could
+/// report an empty deque although an item was there throughout the call.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.
 const GROWN: Pair = Pair::named("deque::GROWN");
 
-/// The owner writes `bottom`, then reads `top`. A thief writes `top`, or reads another thread's
-/// claim in `top`, and then reads `bottom`. At least one of the two threads sees that the other
-/// wants the same item (I4). Only LIFO deques need this pair.
+/// The owner lowers `bottom` past an item, then reads `top`. A thief announces a batch in `top`, or
+/// reads another thread's claim there, and then reads `bottom`. At least one of the two threads
+/// sees that the other wants the same item (I4). Only LIFO deques need this pair.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit. The value is

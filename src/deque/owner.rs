@@ -1,8 +1,8 @@
 //! The owner's end: push and pop. Only the owner writes `bottom` (I1). The owner changes `top` only
 //! to *claim* an item, by moving `top` past it, or to withdraw an announcement. To *reserve* the
 //! newest item is to lower `bottom` past it, before popping it. A thief of a LIFO deque *announces*
-//! a batch by a mark in `top` before it takes the batch. The owner may *withdraw* the announcement
-//! (`batch.rs`).
+//! a batch by a mark in `top` before it takes the batch. The owner *withdraws* that mark before it
+//! pops an item that the batch may reach (`batch.rs`). `mod.rs` has the invariants I1 to I7.
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -46,9 +46,10 @@ impl<T> Worker<T> {
         self.put(item);
     }
 
-    /// Pushes an item as [`push`](Self::push) does, but keeps it in registers if the deque has
-    /// room. A `push` that panics drops the item, so in `push` the compiler may spill the item to
-    /// the stack. A later load of two spilled words at once would wait for the stores of both.
+    /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if the deque
+    /// has room. `push` drops the item if it panics, so in `push` the compiler may spill the item
+    /// to the stack. The copy to the slot may then load two spilled words at once, and must wait
+    /// for the stores of both.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -191,7 +192,8 @@ impl<T> Worker<T> {
 
     /// Shows the items to `look`, the oldest first, until `look` returns `false`.
     ///
-    /// `look` gets each item's index and words. A thief may take an item while `look` sees it.
+    /// `look` gets each item's index and a copy of the item's words. A thief may take the item
+    /// before or during the call of `look`.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn look_through(&self, mut look: impl FnMut(Index, &MaybeUninit<T>) -> bool) {
         // Relaxed: this thread itself wrote every slot between any value of `top` and `bottom`.
@@ -203,9 +205,9 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Takes the newest item of a LIFO deque if it is at this index, and forgets the item without
-    /// running its destructor. Returns `Some(true)` if it has taken the item, `Some(false)` if a
-    /// thief has, and `None` if the newest item is at another index.
+    /// Takes the newest item of a LIFO deque if that item has this `index`, and forgets the item
+    /// without running its destructor. Returns `Some(true)` if this call has taken the item, and
+    /// `Some(false)` if a thief has. Returns `None` if the newest item has another index.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn take_back(&self, index: Index) -> Option<bool> {
@@ -232,9 +234,9 @@ impl<T> Worker<T> {
             // wait for the fence.
             let copy = read(self.slot(newest));
             let top = self.reserve_newest(newest);
-            // I2, I4: if `top` is still `seen`, no batch is announced, and thieves must take an
-            // older item first. So the newest item is the owner's. Otherwise `settle` decides which
-            // thread gets it.
+            // I2, I4: if `top` is still `seen`, no batch is announced. An older item is there,
+            // which thieves must take first. So the newest item is the owner's. Otherwise `settle`
+            // decides which thread gets the newest item.
             if top == seen {
                 return Some(give(copy));
             }
@@ -242,9 +244,9 @@ impl<T> Worker<T> {
         }
         let mut top = seen;
         if self.is_to_be_claimed(seen, bottom) {
-            // The thread that moves `top` past this item gets it (I3), so `pop` needs no
-            // reservation and no fence. If `seen` is out of date, the claim fails and returns the
-            // present `top`.
+            // `pop` claims the oldest item, as a thief does. The thread that moves `top` past the
+            // item gets it (I3), so `pop` needs no reservation and no fence. If `seen` is out of
+            // date, the claim fails and returns the present `top`.
             let copy = read(self.slot(seen.index()));
             match self.advance(seen, seen.taken(1)) {
                 Ok(()) => return Some(give(copy)),
@@ -323,8 +325,8 @@ impl<T> Worker<T> {
     }
 
     /// Changes the shared `top` from `top` to `next`. If another thread has changed the shared
-    /// `top`, returns its present value as an error. In both cases remembers the present value,
-    /// without the mark of an announced batch (`see`).
+    /// `top`, returns its present value as an error. In both cases stores the present value in
+    /// `top_seen`, without the mark of an announced batch (`see`).
     #[inline(always)]
     fn advance(&self, top: Top, next: Top) -> Result<(), Top> {
         let success = both(CLAIM.acquire(), CLAIM.release());

@@ -1,5 +1,5 @@
 //! Room in a deque: growing, shrinking, and the limits that let `push` and `pop` work without
-//! reading `top`.
+//! reading `top`. `mod.rs` has the invariants I1 to I7.
 
 use super::buffer::{Buffer, copy_slots};
 use super::index::{Top, after, before, distance};

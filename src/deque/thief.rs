@@ -1,5 +1,6 @@
 //! The thieves' end: `Stealer`. A thief copies the oldest item, then claims the item by a
-//! compare-exchange of `top`. If the exchange fails, the thief discards the copy.
+//! compare-exchange of `top`. If the exchange fails, the thief discards the copy. `mod.rs` has the
+//! invariants I1 to I7.
 
 use super::buffer::Buffer;
 use super::index::{Top, distance};
@@ -138,11 +139,13 @@ impl<T> Stealer<T> {
         Steal::Success(unsafe { copy.assume_init() })
     }
 
-    /// Takes the oldest item if `is_such` accepts it, and otherwise returns `None`. Tries again,
-    /// with the item that is then the oldest, if another thread is quicker.
+    /// Takes the oldest item if `is_such` accepts it. Returns `None` if the deque is empty, or if
+    /// `is_such` rejects the oldest item. If another thread takes that item first, tries again with
+    /// the item that is then the oldest.
     ///
-    /// `is_such` gets the item's index and words before the claim. If the words are a mixture of
-    /// several items, the claim fails.
+    /// `is_such` gets the item's index and a copy of the item's words, before the claim. The copy
+    /// may be torn: a mixture of several items. In that case the claim fails, so no thread gets a
+    /// torn item.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
         loop {

@@ -1,6 +1,7 @@
 //! `Worker`, the owner's handle. Pushing and popping are in `owner.rs`, making room is in
 //! `room.rs`. To *claim* an item is to move `top` past it. To *reserve* the newest item is to lower
-//! `bottom` past it, before popping it.
+//! `bottom` past it, before popping it. A thief of a LIFO deque *announces* a batch by a mark in
+//! `top` before it takes the batch. `mod.rs` has the invariants I1 to I7.
 
 use super::buffer::{Buffer, slot_in};
 use super::index::{FIRST, Top, distance};
@@ -47,17 +48,17 @@ pub struct Worker<T> {
     slots: Cell<*const [Slot<T>]>,
     /// The value of `bottom` (I1: only the owner changes it).
     pub(super) own_bottom: Cell<Index>,
-    /// The newest `top` that the owner has read with acquire or has written, without the mark of an
-    /// announcement. The shared `top` has the same index or a later one (I3). The field spares
-    /// `pop` and `push` a load from a cache line that thieves write.
+    /// The newest value of `top` that the owner has read with acquire or has written. The mark of
+    /// an announced batch is left out. The shared `top` has the same index or a later one (I3). The
+    /// field spares `pop` and `push` a load from a cache line that thieves write.
     pub(super) top_seen: Cell<Top>,
     /// `push` has room for another item if `bottom - top_seen` is at most this value, in index
     /// steps.
     pub(super) room: Cell<Index>,
     /// If `bottom - top_seen` is at most this value, `pop` claims the item at `top` or halves the
-    /// buffer. Otherwise `pop` reserves the newest item. In a LIFO deque the value is one item, or
-    /// `sparse` if that is more. In a FIFO deque it is `Index::MAX`, because `pop` always claims at
-    /// `top`.
+    /// buffer. Otherwise `pop` reserves the newest item. In a LIFO deque the value is one index
+    /// step, which is one item, or `sparse` if that is more. In a FIFO deque it is `Index::MAX`,
+    /// because `pop` always claims at `top`.
     pub(super) few: Cell<Index>,
     /// If `bottom - top_seen` is at most this value, `pop` halves the buffer, unless at most one
     /// item is left. The value is a quarter of the capacity, or zero if the deque is not to shrink.

@@ -131,8 +131,9 @@
 //! A fair scheduler submits its jobs again and again, by
 //! [`Executor::execute_last`](crate::Executor::execute_last). By default that method calls
 //! `execute`, which is right if all threads take jobs from one FIFO queue. If the threads of a pool
-//! take their own newest job first, the method must put the job into a FIFO queue. The injector of
-//! the next section is such a queue.
+//! take their own newest job first, the method must put the job into a FIFO queue. Otherwise a
+//! thread would take the scheduler's job before each older job of its own. The injector of the next
+//! section is a FIFO queue.
 //!
 //! # A deque for each thread
 //!

@@ -129,9 +129,9 @@
 //!
 //! # Priority
 //!
-//! Priorities are strict, with one exception. While a queue of a higher priority is ready, lower
-//! priorities get every 64th pick. With a quantum of zero a pick is one task, so the picks can be
-//! counted:
+//! Priorities are strict, with one exception. A *pick* is the choice of the next queue that a
+//! thread serves. While a queue of a higher priority is ready, lower priorities get every 64th
+//! pick. With a quantum of zero, a thread runs one task for each pick, so the picks can be counted:
 //!
 //! ```
 //! use filch::fair::Priority;

@@ -144,7 +144,7 @@
 //! ## Giving memory back
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
-//! when less than a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
+//! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
 //! do. But filch has a collector of its own. So its deques never run the functions that the program
 //! has deferred in crossbeam-epoch:
 //!
@@ -161,9 +161,9 @@
 //! ## When to wake a sleeper
 //!
 //! `push_was_empty` returns whether the queue was empty before the push. So a producer of an
-//! injector need not wake a sleeper after a push that returns `false`. For that, the consumers need
-//! the fence that the method documents. An [`EventCount`](crate::idle::EventCount) needs no such
-//! fence: [`building_a_scheduler`](super::building_a_scheduler) shows how.
+//! injector need not wake a sleeper after a push that returns `false`. This holds only if the
+//! consumers have the fence that the method documents. An [`EventCount`](crate::idle::EventCount)
+//! needs no such fence: [`building_a_scheduler`](super::building_a_scheduler) shows how.
 //!
 //! ```
 //! let injector = filch::Injector::new();

@@ -51,8 +51,8 @@
 //!   waits for another task of the queue. In [`join`](crate::JoinHandle::join) that thread itself
 //!   drops the other task. In [`TaskGroup::wait`](crate::task::TaskGroup::wait) it does so if the
 //!   task is a closure. All other waits leave the task to the canceller, which is still in the
-//!   destructor. So does a thread that slept before the cancellation, unless it is a worker of the
-//!   queue's executor and the task is a closure.
+//!   destructor. A thread that slept before the cancellation also leaves the task to the canceller.
+//!   The exception is a worker of the queue's executor whose awaited task is a closure.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
@@ -62,14 +62,14 @@
 //!   Then the drain may never end.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
 //!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
-//!   of it. If there is only other work, another thread takes its place. So there can be one more
-//!   thread for each waiting thread, up to `max_threads`. Where no thread can take the place, as in
-//!   a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
+//!   of it. If there is only other work, another thread takes the waiting thread's place. So there
+//!   can be one more thread for each waiting thread, up to `max_threads`. Where no thread can take
+//!   the place, as in a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
 //! - *The only thread of an executor can sleep for ever*, if no other thread can take its place.
 //!   Suppose that this thread alone serves a queue, and that a second scheduler is over that queue.
-//!   Outside the queue's tasks, the thread waits for a task of the second scheduler. Then the wait
-//!   never ends. [`join_timeout`](crate::JoinHandle::join_timeout) runs nothing, so on such a
-//!   thread it times out unless the task is done already.
+//!   Outside the queue's tasks, the thread waits for a task of the second scheduler. Then no thread
+//!   serves the queue, and the wait never ends. [`join_timeout`](crate::JoinHandle::join_timeout)
+//!   runs nothing, so on such a thread it times out unless the task is done already.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker sees only the
@@ -173,7 +173,8 @@
 //! Two other limits can block tasks that wait for each other. Under `max_in_flight`, a future that
 //! waits for another future of its queue still counts as in flight. Under a
 //! [reservation](crate::fair::Builder::reserve), queues of a lower priority share only the threads
-//! that the reservation leaves. A task of theirs that waits still counts as using one.
+//! that the reservation leaves. A task of these queues that waits still counts as using one of the
+//! threads.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -209,8 +210,8 @@
 //! 15 threads that fork in the same queue at once have a lock each, shared only with the threads
 //! that take their forks. Further threads share one lock.
 //!
-//! *A paused queue with a scheduler over it* stays paused when the program drops its handles. Only
-//! the drop of the last handle resumes a queue, and the scheduler has one.
+//! *A paused queue with a scheduler over it* stays paused when the program drops its handles of
+//! that queue. Only the drop of the last handle resumes a queue, and the scheduler keeps one.
 //!
 //! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next
 //! job behind the executor's other jobs. If the executor refuses that job as
@@ -229,8 +230,8 @@
 //! that pool. Resume or cancel the queue before the pool is shut down.
 //!
 //! *A cancelled pool does not end* if a queued job's destructor joins a job that awaits a task of a
-//! paused queue over that pool. The task is dropped when the pool reports its end, which is
-//! only after the destructor.
+//! paused queue over that pool. The task is dropped when the pool reports its end, but the pool
+//! reports it only after the destructor. So the destructor waits for ever.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task from
 //! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait

@@ -1,5 +1,5 @@
-//! Futures that sleep on an event count. The list of sleepers has a waker for each future, and no
-//! thread blocks.
+//! Futures that sleep on an event count. For each future, the list of sleepers has a *waiter*, a
+//! record that holds a waker. No thread blocks.
 
 use super::EventCount;
 use super::prepared::Asleep;
@@ -34,10 +34,10 @@ where
 
 struct Until<O>(Unwatched<AwaitedCondition<O>>);
 
-/// The condition for which a future of [`until`] waits. The list of sleepers has the condition's
-/// waker, not the future's. So the notifying thread calls `holds`, and does not leave that to the
-/// future's next poll. A poll might never find the condition true. For example, "no future is being
-/// polled" is false during every poll.
+/// The condition for which a future of [`until`] waits. The list of sleepers has a waker of the
+/// condition, in place of the waker of the future's task. So the notifying thread calls `holds`
+/// itself. If only the future's polls called `holds`, the future might never become ready. For
+/// example, "no future is being polled" is false during every poll.
 struct AwaitedCondition<O> {
     owner: O,
     events: fn(&O) -> &EventCount,

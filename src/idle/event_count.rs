@@ -178,9 +178,9 @@ impl EventCount {
 
     /// Notifies up to `count` threads that are prepared or asleep.
     ///
-    /// The caller first makes the change for which threads wait. A notified thread does not sleep,
-    /// or wakes up, and sees the change when it next prepares. Progress and cost are those of
-    /// [`notify_one`](Self::notify_one).
+    /// The caller first makes the change for which threads wait. A notified thread that is prepared
+    /// does not sleep, and a notified sleeper wakes up. Each sees the change when it next prepares.
+    /// Progress and cost are those of [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///

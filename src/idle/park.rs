@@ -55,7 +55,8 @@ pub trait Park {
 /// A park that blocks the thread and waits for nothing but its waker.
 ///
 /// Like crossbeam-utils' `Parker`, a `ThreadPark` has one token. Unparking makes the token
-/// available. The next [`park`](Park::park) takes the token and returns at once.
+/// available. The next [`park`](Park::park) takes the token and returns at once. Without the token,
+/// `park` blocks until it is available or the timeout has passed.
 ///
 /// # Examples
 ///

@@ -1,7 +1,8 @@
 //! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
 //! *prepared* thread has announced that it is about to sleep, and looks once more. A *waiter* is a
 //! sleeper's record in the list of sleepers. A notifier that *tells* a thread makes it look again:
-//! a prepared thread then does not sleep, and a sleeper wakes up.
+//! a prepared thread then does not sleep, and a sleeper wakes up. `mod.rs` has the invariants I1 to
+//! I6.
 
 use super::park::Park;
 #[cfg(feature = "std")]
@@ -32,9 +33,9 @@ impl EventCount {
     /// Announces that this thread is about to sleep. The caller looks once more, then commits or
     /// cancels.
     ///
-    /// The caller's look sees every change whose notification came before this call, even by
-    /// relaxed loads. At most 16,383 threads can be asleep; a further thread returns from its
-    /// commit without sleeping.
+    /// The caller's look sees every change whose notification came before this call, even if the
+    /// look uses relaxed loads. At most 16,383 threads can be asleep; a further thread returns from
+    /// its commit without sleeping.
     ///
     /// Lock-free: a compare-exchange and a fence.
     ///
@@ -97,8 +98,8 @@ impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
     /// If every prepared thread has been notified, this call passes one notification on to a
-    /// sleeper. The caller might have found something other than the announced change, and then the
-    /// sleeper looks for that change. Lock-free.
+    /// sleeper. The caller might have cancelled because it found something other than the announced
+    /// change. The sleeper then looks for that change. Lock-free.
     ///
     /// # Examples
     ///
@@ -116,9 +117,10 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, this call returns without a notification. Otherwise the notifier's earlier writes
-    /// happen before the return. If two notifiers notify this thread, the writes of the second are
-    /// certain to be visible only after the next [`prepare`](EventCount::prepare).
+    /// Rarely, this call returns without a notification. If it returns after a notification, the
+    /// notifier's earlier writes happen before the return. If two notifiers notify this thread, the
+    /// writes of the second are certain to be visible only after the next
+    /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///
@@ -344,9 +346,10 @@ impl Drop for Sleeping<'_> {
     }
 }
 
-/// The reason why a thread or waker was not put on the list. `None` means that the thread was told.
-/// `Some` means that all waiters are in use, and that the thread is still prepared. Dropping the
-/// `Prepared` can pass a notification on, and so call another sleeper's waker.
+/// The reason why a thread or waker was not put on the list of sleepers. `None` means that the
+/// thread was told. `Some` means that all waiters are in use, and that the thread is still
+/// prepared. A caller drops the `Prepared` outside its locks, because the drop can pass a
+/// notification on and call another sleeper's waker.
 type Awake<'a> = Option<Prepared<'a>>;
 
 /// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in

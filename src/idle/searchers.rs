@@ -102,8 +102,8 @@ impl Searchers {
         Searchers { events: EventCount::asymmetric(), ..Searchers::new() }
     }
 
-    /// Notifies one thread that is prepared or asleep, unless a thread searches. The caller first
-    /// makes the change for which threads wait.
+    /// Notifies one thread that is prepared or asleep, unless a thread searches. A searching thread
+    /// looks for the change by itself. The caller first makes the change for which threads wait.
     ///
     /// Lock-free. Costs a fence and a load, and a second load if a thread is prepared or asleep.
     ///
@@ -180,8 +180,9 @@ pub struct Search<'a> {
 impl<'a> Search<'a> {
     /// Ends the search, because this thread has found something.
     ///
-    /// If no other thread searches, calls `is_more`, and notifies another thread if `is_more`
-    /// returns `true`. `is_more` should return whether more work is visible.
+    /// If another thread searches, this call notifies no thread, because the other searcher will
+    /// look. Otherwise it calls `is_more`, and notifies a thread if `is_more` returns `true`.
+    /// `is_more` should return whether more work is visible.
     ///
     /// # Examples
     ///
@@ -205,8 +206,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns whether no other thread searched when this search began. If so, a longer search is
-    /// worth its time.
+    /// Returns whether no other thread searched when this search began. If so, this thread alone
+    /// was looking for work, and a longer search is worth its time.
     ///
     /// # Examples
     ///
@@ -247,9 +248,10 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A thread that has searched. Notifiers may have relied on its search, and woken no other thread.
-/// If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and drops
-/// that. So another thread looks instead.
+/// A thread that has ended its search. Notifiers may have relied on that search, and woken no other
+/// thread. If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and
+/// drops that. Unless another thread is searching, the drop of the `Search` notifies a thread,
+/// which looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {
@@ -271,7 +273,7 @@ impl Drop for Relied<'_> {
 /// Committing and cancelling both return a new [`Search`], because one look may not be enough. One
 /// notification may announce several changes, and other notifiers may have relied on this thread
 /// while it searched. A thread that leaves for good drops the new `Search`. Dropping a `Resting`
-/// cancels the sleep, begins a new `Search`, and drops it.
+/// cancels the sleep, begins a new `Search`, and drops that.
 #[must_use = "a prepared thread must look once more, and then commit or cancel"]
 pub struct Resting<'a> {
     prepared: Prepared<'a>,

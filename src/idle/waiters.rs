@@ -19,7 +19,7 @@
 //! The state also counts the uses of its waiter, so that an owner does not mistake a later use for
 //! its own. A thread might read a waiter's `next` just after another thread took the waiter off,
 //! and get a wrong value. But then the reader's exchange of the word fails, because the stamp has
-//! changed.
+//! changed. `mod.rs` has the invariants I1 to I6.
 
 use super::word::MOST_WAITERS;
 use super::{HANDED, LAIN, TOLD};

@@ -29,6 +29,7 @@
 //! | `OPEN` | a consumer that sees the item | `SPOKEN_FOR` | that consumer |
 //!
 //! The consumer of the third row does not take the item: it might have taken a later one already.
+//! `mod.rs` has the invariants I1 to I10.
 
 use super::segment::Segment;
 use super::word::{Head, MAX_ORPHANS, ORPHAN};
@@ -98,8 +99,9 @@ impl Head {
 }
 
 impl<T> Injector<T> {
-    /// Gives a claimed slot up as an orphan. Returns the slot's item if the producer has put it
-    /// there meanwhile.
+    /// Gives a claimed slot up as an orphan, and returns `None`. Other consumers then look after
+    /// the slot. But if the producer has put the item there meanwhile, takes the item and returns
+    /// it.
     ///
     /// # Safety
     ///
@@ -200,12 +202,11 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first orphan in the list whose item is there. Returns `None` if every such orphan
-    /// is claimed already. The caller is a visitor.
+    /// Claims the first orphan in the list whose item is there and which no consumer has claimed.
+    /// Returns `None` if there is no such orphan. The caller is a visitor.
     ///
-    /// Consumers must claim such orphans in the order of the list. In any other order, a consumer
-    /// could report Empty although the queue had an item throughout (`proofs/orderings.md`,
-    /// *Orphans*).
+    /// Consumers must claim orphans in the order of the list. In any other order, a consumer could
+    /// report Empty although the queue had an item throughout (`proofs/orderings.md`, *Orphans*).
     fn claim_filled(&self) -> Option<&Orphan<T>> {
         let mut next = self.shelf.orphans.load(LINKED.acquire());
         while !next.is_null() {

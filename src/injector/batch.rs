@@ -1,6 +1,6 @@
 //! The consumers' end: several items at once. One claim, an advance of `head`, covers slots of one
 //! segment. A claimed slot becomes an *orphan* if the consumer stops waiting for the slot's
-//! producer.
+//! producer. `mod.rs` has the invariants I1 to I10.
 
 use super::Injector;
 use super::segment::Segment;

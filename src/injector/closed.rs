@@ -11,9 +11,10 @@ impl<T> Injector<T> {
     /// Returns whether this call closed the injector. Lock-free.
     ///
     /// After `close`, an item may still come even if a steal has returned
-    /// [`Steal::Empty`](crate::Steal). The reason is that a steal goes around the slot of a stopped
-    /// producer. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty):
-    /// if both are true, no further item will come, and both stay true.
+    /// [`Steal::Empty`](crate::Steal). A steal goes around the slot of a stopped producer, and that
+    /// producer's item comes later. To drain, check [`is_closed`](Self::is_closed), then
+    /// [`is_empty`](Self::is_empty): if both are true, no further item will come, and both stay
+    /// true.
     ///
     /// # Examples
     ///
@@ -33,12 +34,14 @@ impl<T> Injector<T> {
 
     /// Closes `tail`, unless it is closed already. From then on, `end` holds the last open `tail`.
     ///
-    /// A *closer*, a thread in this method, proposes an `end` before it closes `tail`, because a
-    /// thread that sees `tail` closed must know the end. A closer can also be late, and propose
-    /// after another closer has closed `tail`. Such a proposal changes nothing. If the late closer
-    /// read an `end` that is not the final one, its exchange fails. If it read the final `end`, it
-    /// then read an open `tail` at that end or beyond (CLOSED). No open `tail` is beyond the final
-    /// `end`, so it proposes the final `end` once more.
+    /// A *closer* is a thread in this method. It proposes an `end` before it closes `tail`, because
+    /// a thread that sees `tail` closed must know the end.
+    ///
+    /// A *late* closer proposes an `end` after another closer has closed `tail`. This changes
+    /// nothing, for one of two reasons. If the late closer read an `end` that is not the final one,
+    /// its exchange of `end` fails. If it read the final `end`, it then read an open `tail` at that
+    /// end or beyond (CLOSED). No open `tail` is beyond the final `end`, so the late closer
+    /// proposes the final `end` once more.
     #[cold]
     pub(super) fn close_tail(&self) {
         let (end, word) = (&self.tail.end, &self.tail.word);

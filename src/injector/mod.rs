@@ -100,13 +100,15 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// A thread that sees `head` at a position also sees that position's segment and the orphans that
 /// `head` counts. The thread also sees the `tail` that consumers of earlier positions saw.
 ///
-/// A consumer that registers an orphan changes `head`, and sees all that happened before earlier
-/// changes of `head`. If that includes a push into the orphan's slot, the consumer finds the item.
+/// A consumer registers an orphan by a change of `head`, and then sees all that happened before
+/// earlier changes of `head`. If a push into the orphan's slot happened before one of these
+/// changes, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A consumer that gives a slot up, and then fails to open the orphan, sees the item (table in
-/// `around.rs`). Another consumer that finds the state `SPOKEN_FOR` sees all items pushed before
-/// the call that takes the orphan's item.
+/// A consumer that gives a slot up can fail to open the orphan, because another consumer has seen
+/// the item and has set `SPOKEN_FOR`. Then the first consumer sees the item, too (table in
+/// `around.rs`). Any consumer that finds `SPOKEN_FOR` sees all items pushed before the call that
+/// takes the orphan's item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.

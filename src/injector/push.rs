@@ -1,5 +1,6 @@
 //! The producers' end. A producer claims slots by an addition to `tail`, then fills them. If the
-//! segment is used up, the producer first links the next segment.
+//! segment is used up, the producer first links the next segment. `mod.rs` has the invariants I1 to
+//! I10.
 
 use super::closed::Closed;
 use super::segment::{Segment, SegmentSlot};
@@ -40,7 +41,7 @@ impl<T> Claim<T> {
     ///
     /// # Safety
     ///
-    /// 1. The items are initialised, and no fewer than the slots.
+    /// 1. The items are initialised, and there are at least as many items as slots.
     /// 2. The caller forgets moved items.
     #[inline(always)]
     unsafe fn fill_with(mut self, items: &[MaybeUninit<T>]) -> usize {

@@ -3,6 +3,7 @@
 //! sweeper may use a segment in which it owns no slot, if the thread first begins a *visit*. No
 //! segment that the thread then finds is reused or freed before the visit ends. A look into a
 //! *lasting* segment's slots needs no visit, because that segment is freed only with the injector.
+//! `mod.rs` has the invariants I1 to I10.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -219,7 +220,7 @@ impl<T> Segment<T> {
         unsafe { &*Self::slot_at(segment, offset) }
     }
 
-    /// Returns `count` slots from an offset on.
+    /// Returns `count` slots, from the slot at `offset` on.
     ///
     /// # Safety
     ///

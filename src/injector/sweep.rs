@@ -6,7 +6,7 @@
 //! A slot is *settled* when its item is taken and no thread touches the slot any more. An *orphan*
 //! is a claimed slot whose consumer has stopped waiting for the producer. A *visitor* is a thread
 //! other than the sweeper that uses segments or orphans without owning a slot there. A *spare*
-//! segment waits to be used again.
+//! segment waits to be used again. `mod.rs` has the invariants I1 to I10.
 
 use super::around::Orphan;
 use super::segment::Segment;

@@ -2,7 +2,7 @@
 //! past it, waits until the producer has marked the slot, and takes the item. If the wait takes too
 //! long, and `head` has room to count one more orphan, the consumer gives the slot up as an
 //! *orphan*. Later consumers look after orphans (`around.rs`). A slot whose item is taken is
-//! *settled*; a *sweep* (`sweep.rs`) resets settled slots.
+//! *settled*; a *sweep* (`sweep.rs`) resets settled slots. `mod.rs` has the invariants I1 to I10.
 
 use super::segment::{Segment, SegmentSlot, Tagged};
 use super::word::{Head, Spot, Tail};
@@ -78,7 +78,7 @@ impl<T> Injector<T> {
         self.pop().map_or(Steal::Empty, Steal::Success)
     }
 
-    /// Completes a `pop` that has claimed a slot without an item.
+    /// Completes a `pop` that has claimed a slot whose item is not there yet.
     ///
     /// # Safety
     ///
@@ -120,9 +120,9 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // Most likely, a producer has just added an item. If a consumer took each item as soon
-            // as it came, cache lines would move from core to core for every item. So this consumer
-            // waits first.
+            // The caller's `tail` showed no item, so most likely a producer has just added one. If
+            // a consumer took each item as soon as it came, cache lines would move from core to
+            // core for every item. So this consumer waits first.
             contention.wait();
             return Steal::Retry;
         }
@@ -141,8 +141,8 @@ impl<T> Injector<T> {
         item.map_or(Steal::Retry, Steal::Success)
     }
 
-    /// Returns `true` only if a producer has claimed the slot at `head`. After `false`, the caller
-    /// must read `tail`. [`Head::is_plain`] must hold for `head`.
+    /// Returns `true` only if a producer has claimed the slot at `head`. `false` is not certain:
+    /// the caller must then read `tail`. [`Head::is_plain`] must hold for `head`.
     ///
     /// Most calls do not read `tail`. If this thread has just pushed, such a read would wait for
     /// the push's addition to `tail`.
@@ -162,8 +162,9 @@ impl<T> Injector<T> {
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
     /// Reads `tail` last, so that `tail` counts every item that was pushed before the last settled
-    /// item was taken (QUIET). In a busy injector, `settled` is mostly behind `head`. In that case,
-    /// this call returns `false` without a read of `tail`.
+    /// item was taken (QUIET). In the other order, `true` could be wrong. In a busy injector,
+    /// `settled` is mostly behind `head`. In that case, this call returns `false` without a read of
+    /// `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
@@ -223,9 +224,9 @@ impl<T> Injector<T> {
         Some(unsafe { slot.take() })
     }
 
-    /// Moves `head` past the segment of this number, and sweeps. Does nothing if `head` has left
-    /// that segment already. The caller has seen all slots of the segment claimed, and `tail` in a
-    /// later segment.
+    /// Moves `head` from the segment with this `number` to the next segment, and sweeps. Does
+    /// nothing if `head` has left the segment already. The caller has seen all slots of the segment
+    /// claimed, and `tail` in a later segment.
     #[cold]
     pub(super) fn leave_segment(&self, number: u64) {
         let visit = self.visit();

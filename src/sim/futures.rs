@@ -24,8 +24,8 @@ impl Polling for Turns {
 
 impl Turns {
     /// Sets a timer in place of `before`. `time` gets the present time, and returns the time at
-    /// which the timer fires. If that time has come, and the stepper is not dropped, sets no timer
-    /// and returns `None`.
+    /// which the timer fires. If that time has come, sets no timer and returns `None`. Once the
+    /// stepper is dropped, always returns a timer, which never fires.
     pub(super) fn set_timer(
         &self,
         before: Option<Timer>,

@@ -1,4 +1,5 @@
-//! Futures that wait for the virtual clock.
+//! Futures that wait for the virtual clock. A timer wakes the future's task when the clock reaches
+//! the timer's time.
 
 use super::timers::Timer;
 use super::turns::{Turns, here};
@@ -13,9 +14,9 @@ use core::time::Duration;
 /// poll.
 ///
 /// Unlike [`work`](super::work), the sleep occupies no thread: other tasks can use the thread's
-/// virtual time. While no thread has anything to do, the clock moves to the next timer. A timer
-/// fires before threads that are due at the same time run. Timers of the same time fire in the
-/// order in which they were set.
+/// virtual time. While no thread has anything to do, the clock moves to the next timer. If a timer
+/// and a thread's turn have the same virtual time, the timer fires first. Timers of the same time
+/// fire in the order in which they were set.
 ///
 /// Dropping the [`Stepper`](super::Stepper) drops the sleeping futures of the stepper and of
 /// schedulers over it.
@@ -50,7 +51,7 @@ pub fn sleep(time: Duration) -> Sleep {
 }
 
 /// Returns a future that is ready when the virtual clock, as [`Stepper::now`](super::Stepper::now)
-/// returns it, has reached `time`. Otherwise the future is like that of [`sleep`].
+/// returns it, has reached `time`. In all else the future is like that of [`sleep`].
 ///
 /// # Panics
 ///

@@ -18,7 +18,7 @@ use core::time::Duration;
 /// Jobs begin in the order in which they were submitted. If several threads are due at the same
 /// time, the seed decides which of them runs first. Dropping the stepper drops the jobs that have
 /// not begun. Jobs that have begun run to their end: from then on [`work`](super::work) moves the
-/// clock and returns at once. The stepper's futures are dropped. Schedulers over the stepper drop
+/// clock and returns at once. Futures on the stepper are dropped. Schedulers over the stepper drop
 /// the tasks that they have queued.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
@@ -192,7 +192,8 @@ impl Drop for Stepper {
     }
 }
 
-/// The executor and clock that [`Stepper::handle`] returns. It does not keep the stepper alive.
+/// The executor and clock that [`Stepper::handle`] returns. A handle does not keep the stepper
+/// alive.
 ///
 /// # Examples
 ///

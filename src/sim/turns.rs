@@ -321,8 +321,8 @@ impl Turns {
     }
 
     /// Fires timers and passes turns up to the time `end`. If `among_themselves` is `None`, passes
-    /// one turn; otherwise threads pass turns to each other up to that time. Returns whether a
-    /// timer fired or a thread ran.
+    /// one turn. Otherwise the threads pass turns to each other, up to the time in
+    /// `among_themselves`. Returns whether a timer fired or a thread ran.
     fn go_on(&self, end: u64, among_themselves: Option<u64>) -> bool {
         let (mut state, mut has_gone) = (self.state.lock(), false);
         state.end = among_themselves;

@@ -1,4 +1,4 @@
-//! A context that calls a closure, and the text of a panic.
+//! A context that calls a closure at each capture, and a function that returns the text of a panic.
 
 use filch::task::ContextFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,6 @@
 //! Tests of a `WorkQueue` whose function is asynchronous: an input counts until its future has
-//! ended. In the last two tests, the thread that releases a permit also polls the next future.
+//! ended. A *permit* lets one future be in flight. In the last two tests, the thread that releases
+//! a permit also polls the next future.
 
 use crate::common::waiting::{MINUTE, done, ended};
 use filch::ThreadPool;

@@ -1,4 +1,5 @@
-//! Tasks wait in queues while the executor below closes: no accepted task is forgotten.
+//! Tests of tasks that wait in queues while the executor below closes: no accepted task is
+//! forgotten. A *ticket* is a job by which a scheduler serves its queues.
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied};

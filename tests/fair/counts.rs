@@ -1,5 +1,6 @@
-//! Tests that an event is counted once and for its own queue, where several promises combine: slots
-//! that are used again, tombstones, ends, blocked threads.
+//! Tests that an event is counted once and for its own queue, where several promises combine:
+//! reused slots, tombstones, ends, blocked threads. A *slot* is a queue's number. A *tombstone* is
+//! the queued job of a task that has already ended or runs elsewhere.
 
 use crate::common::closures::keep_quiet;
 use crate::common::waiting::{MINUTE, done, ended, occupied, wait_for};

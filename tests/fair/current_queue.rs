@@ -1,4 +1,5 @@
-//! `Queue::with_current`: the queue that a thread serves, and the effect of keeping a handle of it.
+//! Tests `Queue::with_current`, by which a thread gets the queue that it serves. Also tests the
+//! effect of keeping a handle of that queue.
 
 use crate::common::contexts::on_capture;
 use crate::common::waiting::{MINUTE, done};

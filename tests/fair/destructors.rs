@@ -1,5 +1,6 @@
 //! Tests of destructors that wait for other tasks while a thread drops cancelled tasks, and of
-//! listeners of a queue's end that wait.
+//! listeners of a queue's end that wait. A *ticket* is a job by which a scheduler serves its
+//! queues.
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};

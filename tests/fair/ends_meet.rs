@@ -1,4 +1,6 @@
-//! Tests where two features of a queue meet, such as a future and the loss of the last handle.
+//! Tests where two features of a queue meet, such as a future and the loss of the last handle. A
+//! *tombstone* is the queued job of a task that has already ended or runs elsewhere. A *server* is
+//! a thread that runs a queue's tasks.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute, wait_for};
 use filch::executor::{Futures, Inline, Reason, Rejected, Shutdown, TaskBuilder, spawn_future};

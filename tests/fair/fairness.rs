@@ -1,5 +1,6 @@
-//! Tests the promises of `filch::fair` about shares, limits, priorities and the bound on the lag.
-//! The tests use a virtual clock, so each run is the same.
+//! Tests the promises of `filch::fair` about shares, limits, priorities and the bound on the *lag*,
+//! the difference between two queues' service by weight. The tests use a virtual clock, so each run
+//! is the same.
 
 use crate::common::scaled;
 use crate::common::simulated::{fill, ms, us};

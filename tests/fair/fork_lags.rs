@@ -1,4 +1,5 @@
-//! Tests when the scheduler charges a queue for its forks, and that the lag stays within its bound.
+//! Tests when the scheduler charges a queue for its forks, and that the *lag* stays within its
+//! bound. The lag is the difference between two queues' service by weight.
 
 use crate::common::scaled;
 use crate::common::simulated::us;

@@ -1,4 +1,5 @@
-//! A fair scheduler with more queues than one word of the ready set has bits (64), and with more
+//! Tests a fair scheduler with many queues. The set of ready queues has a bit for each queue, and a
+//! summary bit for each word of 64 queues. The tests have more queues than one word holds (64), and
 //! than one summary word stands for (4,096).
 
 use crate::common::simulated::{fill, ms};

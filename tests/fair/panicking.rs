@@ -1,5 +1,6 @@
 //! Tests that a scheduler survives panics of the user's parts: policy, clock, executor, context,
-//! destructors. A panic costs at most one lease or ticket, and leaves no counter wrong.
+//! destructors. A panic costs at most one *lease*, a thread's right to run tasks of a queue, or one
+//! *ticket*, a scheduler's job. It leaves no counter wrong.
 
 use crate::common::alone::alone;
 use crate::common::bomb::Bomb;

@@ -1,4 +1,6 @@
-//! Tests the default policy alone, with calls in an order that threads hardly ever produce.
+//! Tests the default policy alone, with calls in an order that threads hardly ever produce. A
+//! *pick* is the policy's choice of a queue. The *lease* of a pick is a thread's right to run tasks
+//! of that queue.
 
 use crate::common::simulated::ms;
 use filch::fair::{Pick, Policy, Ready, Reweighted, Service, WeightedFair};

@@ -1,5 +1,5 @@
 //! Tests of threads and futures that wait until a paused queue is idle. A cancelled task does not
-//! keep the queue busy, although no server takes its job.
+//! keep the queue busy, although no thread takes the task's job from the queue.
 
 use crate::common::waiting::{MINUTE, done, ended, in_a_minute};
 use filch::executor::{Inline, spawn_future};

@@ -1,4 +1,4 @@
-//! Tests of queues that open in the slot of an ended queue.
+//! Tests of queues that open in the *slot*, or number, of an ended queue.
 
 use crate::common::simulated::{fill, ms};
 use crate::common::waiting::done;

@@ -1,5 +1,5 @@
-//! Tests of threads that tell a token's listeners, or drop tasks, and wait meanwhile for tasks that
-//! the same thread, or another one, is about to cancel.
+//! Tests of threads that call a token's listeners, or drop tasks. Meanwhile the same thread waits
+//! for tasks that it, or another thread, is about to cancel.
 
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, ended, in_a_minute};

@@ -1,5 +1,5 @@
-//! Tests when a fair scheduler submits a ticket. The executor keeps its jobs, which are tickets,
-//! until the test runs one.
+//! Tests when a fair scheduler submits a *ticket*, a job by which it serves its queues. The
+//! executor keeps the tickets until the test runs one.
 
 use crate::common::waiting::ended;
 use filch::executor::{Reason, Rejected};

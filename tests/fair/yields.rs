@@ -1,4 +1,4 @@
-//! Tests of futures that wake themselves in a queue: which server polls them next, and how they end
+//! Tests of futures that wake themselves in a queue: which thread polls them next, and how they end
 //! if the queue is paused or cancelled.
 
 use crate::common::simulated::us;

@@ -1,4 +1,5 @@
-//! The system denies threads the barriers that they need before they sleep.
+//! Tests a system that denies threads `membarrier(2)`, the barrier that they need before they
+//! sleep.
 
 use crate::common::waiting::in_a_minute;
 use filch::ThreadPool;

@@ -1,13 +1,13 @@
 //! Histories of an event count under real threads: no notification is lost.
 //!
-//! The criterion is the promise of `EventCount::notify_one` (DESIGN.md, *Who takes a signal*). A
-//! thread that leaves at its deadline without having been told was there for the whole time. For
-//! every notification that began and ended within that time, some thread must be told after the
-//! notification began.
+//! The criterion is the promise of `EventCount::notify_one` (DESIGN.md, *Who takes a signal*).
+//! Suppose a thread waits until its deadline without being told. For every notification that began
+//! and ended during that wait, some thread must be told after the notification began.
 //!
-//! The told thread may have prepared after the notification. It may answer several notifications:
-//! one that finds a signal for each prepared thread, and no sleeper, adds none. So notifications
-//! and told threads cannot be paired one to one.
+//! The told thread may have prepared after the notification. It may also answer several
+//! notifications, because a notification can add nothing. That is so if each prepared thread has a
+//! signal already, and no thread sleeps. So notifications and told threads cannot be paired one to
+//! one.
 
 use crate::common::history::{Body, together};
 use crate::common::{Random, scaled, seed};

@@ -1,5 +1,5 @@
-//! Halves of `join`s that a worker holds because no other worker wanted work. Other workers still
-//! get these halves, however long the first half runs.
+//! Tests halves of `join`s that a worker *holds*, that is, keeps out of its deque, because no other
+//! worker wanted work. Other workers still get these halves, however long the first half runs.
 
 use crate::common::waiting::{Meeting, done, wait_for};
 use crate::waiting::tight;

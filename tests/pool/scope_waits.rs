@@ -1,5 +1,5 @@
-//! Waits of scopes and joins where no further thread starts: a job that the wait needs must not lie
-//! where no thread looks.
+//! Tests waits of scopes and joins where no further thread can start. A job that the wait needs
+//! must not lie where no thread looks.
 
 use crate::common::waiting::{MINUTE, Meeting, done};
 use filch::executor::Shutdown;

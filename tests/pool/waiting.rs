@@ -1,4 +1,5 @@
-//! A worker that waits for a half of a `join` helps or gives its place away, and runs no stranger.
+//! Tests a worker that waits for a half of a `join`. It helps, or another thread takes its place.
+//! It runs no *stranger*, a job for which it does not wait.
 
 use crate::common::waiting::{MINUTE, Meeting, done, ended};
 use filch::ThreadPool;

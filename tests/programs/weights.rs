@@ -5,8 +5,8 @@
 //!
 //! All queues are backlogged all the time. Between two moments after the last change, the service
 //! by weight of two queues differs by at most twice W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε.
-//! DESIGN.md says why a change adds nothing to that: it scales a queue's lead with 1/w, and the
-//! lead was at most W·(L + Q)/w before.
+//! `filch::fair` defines the letters. DESIGN.md says why a change of weight adds nothing to that
+//! bound. A change scales the queue's lead with 1/w, and the lead was at most W·(L + Q)/w before.
 
 use filch::fair::{FairScheduler, Queue};
 use filch::sim::{self, Stepper};

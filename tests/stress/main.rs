@@ -6,9 +6,9 @@
 //!
 //! The standard library is not instrumented, and ThreadSanitizer knows no fences. So each thread is
 //! joined by hand, results travel through `join`, and the last handle of a deque goes after the
-//! threads have been joined. Then a report is about filch, or about the channel by which libtest
-//! itself returns a result. The canaries at the end are planted bugs that a sanitizer must report;
-//! without them its silence would mean nothing.
+//! threads have been joined. With these rules, a report is about filch, or about the channel by
+//! which libtest itself returns a result. The canaries at the end are planted bugs that a sanitizer
+//! must report; without them its silence would mean nothing.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Measures one mode: starts a server, sends requests for some time, and reads the sums.
+//! Measures one mode: starts a server, sends requests for some time, and reads the server's counts.
 
 use super::Plan;
 use super::client::Client;

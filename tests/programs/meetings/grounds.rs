@@ -1,4 +1,4 @@
-//! The executors on which a program's first scheduler stands.
+//! Makes *grounds*: the executors under a program's first scheduler.
 
 use super::faults::{Faults, Marked};
 use super::ledger::on_ground;

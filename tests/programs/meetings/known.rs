@@ -1,7 +1,7 @@
 //! Limits that `filch::guide::limits` documents. While a constant is `true`, no program reaches the
 //! limit that it names.
 //!
-//! Setting one to `false` makes the generator find it again.
+//! If a constant is set to `false`, the programs reach its limit again.
 
 /// A thread that waits for a task of another scheduler runs that task only in two cases. The
 /// scheduler is over the thread's executor, or over a queue whose task the thread runs. Otherwise

@@ -7,8 +7,9 @@
 //!
 //! - Each accepted task runs once, or is reported cancelled because a step has cancelled it. Each
 //!   closure is dropped.
-//! - Whenever a thread and a place are free, a spawned task begins: `Hold` waits for that while
-//!   other tasks hold their threads.
+//! - A spawned task begins whenever a thread and a *place*, which is room within a queue's limit,
+//!   are free. The step `Hold` checks this: it waits until its task begins, while other tasks hold
+//!   their threads.
 //! - `max_parallel`, `capacity`, `submitted` and the order of an ordered queue hold.
 //! - A fork returns the results of its leaves, even if its queue is cancelled meanwhile.
 //! - A task runs on a thread of its executor, and `wait_idle` fails on no other.

@@ -1,4 +1,6 @@
-//! Decides what each task does, and which tasks it may wait for.
+//! Decides what each task does, and which tasks it may wait for. A queue is *calm* if it is never
+//! paused, and is not below a queue that is not calm. A *place* is room for one task within a
+//! queue's limit.
 
 use super::ledger::Account;
 use super::tasks::{End, How, Plan, Target, Task};
