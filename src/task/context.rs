@@ -53,9 +53,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait ContextFlow: Send + Sync + 'static {
-    /// A captured context. Some runs enter a clone of it: each poll of a future, each call of a
-    /// broadcast, and a `join`'s second closure on another thread. A queue's `join`, `scope` or
-    /// `install` from outside enters a clone, too.
+    /// A captured context. Each poll of a future enters a clone of it, and so does each call of a
+    /// broadcast. The second closure of a `join` enters a clone if another thread runs the closure.
+    /// A queue's `join`, `scope` or `install` from outside enters a clone, too.
     type Snapshot: Clone + Send + 'static;
 
     /// Captures the context, on the thread that spawns the task. If `capture` panics, the spawning
