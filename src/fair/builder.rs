@@ -202,8 +202,8 @@ impl Builder {
     ///
     /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
     /// the executor panics. The scheduler then goes on. After a panic of the policy, the scheduler
-    /// does without the policy's advice. After a panic of the clock, it goes on as if no time had
-    /// passed. After a panic of the executor, it goes on as if the executor were full.
+    /// does without the policy's advice this once. After a panic of the clock, it goes on as if no
+    /// time had passed. After a panic of the executor, it goes on as if the executor were full.
     ///
     /// # Examples
     ///

@@ -68,7 +68,7 @@ impl Queue {
     ///
     /// A listener of a token can call this before the token's cancellation has reached this queue.
     /// Perhaps the cancellation can reach the queue only after the listener has returned. The wait
-    /// would then never end, so this call first cancels the queue itself. A poll of the future of
+    /// might then never end, so this call first cancels the queue itself. A poll of the future of
     /// [`drained`](Self::drained) does the same, and so does [`shutdown`](Self::shutdown).
     ///
     /// # Errors

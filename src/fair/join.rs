@@ -241,10 +241,10 @@ impl Queue {
     ///
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure becomes a
     /// task of the queue, and this thread waits for that task as [`join`](crate::JoinHandle::join)
-    /// does. If this thread belongs to the executor, it runs the task once the queue is below its
-    /// limit, unless another thread has begun it. The task then may begin before tasks that were
-    /// queued earlier. The queue's capacity does not apply to this task, because this thread waits,
-    /// and so cannot submit a second one.
+    /// does. If this thread belongs to the executor, it runs the task unless another thread has
+    /// begun it. It does so once the queue is below its limit and not paused. The task then may
+    /// begin before tasks that were queued earlier. The queue's capacity does not apply to this
+    /// task, because this thread waits, and so cannot submit a second one.
     ///
     /// # Panics
     ///

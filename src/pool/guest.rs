@@ -37,9 +37,9 @@ impl ThreadPool {
     /// pool only in its waits ([`join`](Self::join) says which), and in
     /// [`yield_now`](super::yield_now).
     ///
-    /// After `f`, the jobs that this thread has queued go to the other workers. But if [the user's
-    /// code](super::Builder::build_with) starts the pool's threads, and none of these is left, the
-    /// jobs are dropped.
+    /// After `f`, the jobs that this thread has queued go to the other workers. But the jobs are
+    /// dropped if [the user's code](super::Builder::build_with) starts the pool's threads, and
+    /// neither such a thread nor another caller of `take_part` is left.
     ///
     /// While `f` runs, the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an

@@ -170,7 +170,7 @@ impl Local {
     /// Takes an urgent job of this worker, a call of a broadcast. If there is none, takes the job
     /// that `first` returns, or else the newest job above the floor. In a cancelled pool, takes
     /// only an urgent job or a job from the shelf, because the other jobs are dropped. The shelf
-    /// has jobs of scopes, which run even in a cancelled pool.
+    /// can have jobs of workers' scopes, which run even in a cancelled pool.
     fn take_own(&self, first: impl FnOnce() -> Option<Job>) -> Option<Job> {
         self.offer_held();
         let urgent = self.take_urgent();

@@ -20,9 +20,9 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 ///
 /// A thread that makes work visible puts a queue into a ready set, or finds the queue there
 /// already. It then makes sure that a ticket searches. No ticket need search if there are already
-/// `most` tickets, the greatest allowed number: each of these tickets looks for work later. A
-/// ticket looks for work once more if it is the last to stop searching, or if it leaves because it
-/// found no task (I4).
+/// `most` tickets, the greatest allowed number: at least one of them looks for work later. A ticket
+/// looks for work once more if it is the last to stop searching, or if it leaves because it found
+/// no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket

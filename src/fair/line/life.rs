@@ -105,10 +105,11 @@ impl Look {
     pub fn is_over_now(self) -> bool {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
-    /// Returns whether the queue's end is to be told now to the listeners of its token. The queue
-    /// is then closed and not cancelled, has no task and no lease, and its end is not told yet. The
-    /// thread whose step leads to this state tells the end. No further task can come: only the
-    /// queue's own tasks can spawn into a closed queue, and they run under leases.
+    /// Returns whether the queue's end is to be told now to the listeners of the token that reports
+    /// it (`Line::end`). The queue is then closed and not cancelled, has no task and no lease, and
+    /// its end is not told yet. The thread whose step leads to this state tells the end. No further
+    /// task can come: only the queue's own tasks can spawn into a closed queue, and they run under
+    /// leases.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED

@@ -275,9 +275,9 @@ impl Line {
     }
 
     /// Takes the first job of a lease. A fork comes first, because it belongs to a task that has
-    /// begun. If there is no fork, but a *lane* has a future that has woken itself (`yields.rs`),
-    /// every second lease takes that future first. The other leases first take a job from the
-    /// injector.
+    /// begun. If there is no fork, but a *lane* (`yields.rs`) has a future that was woken during
+    /// its poll, every second lease takes that future first. The other leases first take a job from
+    /// the injector.
     #[inline]
     pub(crate) fn take_first(&self) -> Option<QueuedJob> {
         match self.yields.get() {

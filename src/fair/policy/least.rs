@@ -124,7 +124,7 @@ impl Least {
     /// Raises the floors above the found queue, from its octet (the lowest node, of 8 queues) up.
     /// Stops after the highest node that has a sibling with members of the ready set: `find`
     /// compares no floor above that node. `least` is the least time in the octet. After raising a
-    /// floor, looks at the nodes below again, and lowers the floors that are too high.
+    /// floor, looks again at the times and floors below, and lowers the floors that are too high.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

@@ -96,7 +96,8 @@ pub trait Policy: Send + Sync + 'static {
     ///
     /// The first call for a pick has the note of the pick ([`Pick::with_note`]). All other calls
     /// have a note of 0. There are two kinds of them:
-    /// - If a thread waits for a task and runs that task itself, the service belongs to no pick.
+    /// - If a thread runs a task without a pick, the service belongs to no pick. For example, the
+    ///   thread waits for the task and runs it itself.
     /// - If a task that was begun for the pick sleeps in a wait for forks, there is one more call
     ///   before each sleep. Each call has the service since the previous call for the pick.
     fn served(&self, pick: Pick, service: Service, ready: Ready<'_>) {}

@@ -162,8 +162,8 @@ impl Tiers {
     /// Takes a slot out of the ready sets in which an earlier queue has left it. Returns the tiers
     /// of these sets. The caller is about to open a queue in the slot, and holds the registry's
     /// lock, under which threads take and free slots. After it has released the lock, the caller
-    /// calls `tell_of_removal` for each of the tiers. That call runs code of the policy, so it must
-    /// not run under the lock.
+    /// calls `tell_of_removal` for each of the tiers. That call runs `changed` of the policy,
+    /// during which the scheduler holds no lock.
     pub(crate) fn forget(&self, slot: usize) -> Vec<&Tier> {
         let stale = self.iter().filter(|it| it.set.contains(slot));
         stale.inspect(|it| _ = it.set.clear(slot)).collect()
@@ -214,9 +214,9 @@ impl Tiers {
     }
 
     /// Picks from a ready tier below the highest ready tier. All such tiers take turns, in the
-    /// order of their ranks. A count of the turns, modulo the number of ready tiers, could pass
-    /// over a tier for ever. The reason is that this number changes if other tiers are ready only
-    /// now and then.
+    /// order of their ranks. `pick_lower` does not choose the tier by a count of the turns, modulo
+    /// the number of ready tiers. That number changes if other tiers are ready only now and then,
+    /// so such picks could pass over a tier for ever.
     fn pick_lower(&self, table: &Table) -> Option<(&Tier, Pick)> {
         let last = self.last_lower.load(Relaxed);
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);

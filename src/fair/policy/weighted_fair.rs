@@ -45,8 +45,8 @@ const MOST: u64 = 1 << 62;
 /// number.
 const LONGEST: u32 = 48;
 /// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited. So such a pick
-/// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of
-/// an age (`AGE`).
+/// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of an age
+/// (`AGE`).
 const SHORT: u32 = 22;
 /// An *age* is 2^`AGE` units of virtual time. A queue is at most 7¼ ages behind `now`:
 ///

@@ -37,10 +37,10 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
 }
 
 /// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue is
-/// closed, not cancelled, and now without a task and a lease, tells its end once, to the listeners
-/// of its token. If the queue is idle, or may be swept because it is paused (`line/sweeps.rs`),
-/// wakes the threads that wait until it is idle. If the queue was at its limit, makes sure that it
-/// is served if it is ready, and wakes its joiners.
+/// closed, not cancelled, and now without a task and a lease, tells its end once (`tell_end`). If
+/// the queue is idle, or may be swept because it is paused (`line/sweeps.rs`), wakes the threads
+/// that wait until it is idle. If the queue was at its limit, makes sure that it is served if it is
+/// ready, and wakes its joiners.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     let look = line.life.end_lease();
@@ -217,8 +217,8 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 /// idle.
 ///
 /// All queues are marked before any task is dropped, because a destructor of a dropped task may
-/// wait for a task of another queue. If that other queue is marked, the destructor's thread drops
-/// the awaited task itself, and the wait ends.
+/// wait for a task of another queue. If that other queue is marked, and no thread has begun the
+/// awaited task, the destructor's thread drops that task itself. So the wait ends.
 pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();

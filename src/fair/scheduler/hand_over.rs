@@ -4,9 +4,10 @@
 //!
 //! The folder `serving` builds on `scheduler`; only through this trait does `scheduler` call
 //! `serving`. The calls can recurse. A thread that ends a *lease*, its right to run tasks of a
-//! queue, may find the queue ready. It then submits a ticket. If the executor runs the ticket
-//! within that call, the same thread serves queues. If the executor drops the ticket within that
-//! call, the same thread may drop the queued tasks. In both cases the thread ends leases again.
+//! queue, may find the queue ready. It then submits a ticket, if one is wanted. If the executor
+//! runs the ticket within that call, the same thread serves queues. If the executor drops the
+//! ticket within that call, the same thread may drop the queued tasks. In both cases the thread can
+//! end leases again.
 
 use super::Scheduler;
 use super::submitting::{
@@ -20,8 +21,9 @@ use alloc::string::ToString;
 use core::mem;
 
 /// The two outcomes of a ticket. A ticket that is run calls `serve`, or leaves its work to the
-/// thread that submits it (`keep_off`). A ticket that is dropped unrun calls `cancel_all`, unless
-/// another ticket or a thread looks after the queued tasks.
+/// thread that submits it (`keep_off`). A ticket that is dropped unrun calls `cancel_all` if the
+/// executor is cancelled. It also does so if no other ticket and no thread looks after the queued
+/// tasks.
 pub(crate) trait HandOver {
     /// Serves queues until none is ready or the quantum is over, then leaves or submits a
     /// successor. The caller's ticket is counted, and counts as searching.

@@ -1,8 +1,9 @@
 //! Accepts tasks for a queue. A *ticket* is the scheduler's job that serves queues. If there is no
 //! ticket, the submitter first submits one. If the executor refuses that ticket, the queue refuses
-//! the task. If there is a ticket, the submitter tries to count the task in the *life word*, which
-//! has the queue's state and counts. If the state and the capacity permit that, the submitter
-//! pushes the task's job into the queue.
+//! the task. If there was a ticket already, or the executor accepts the new one, the submitter
+//! tries to count the task. It counts tasks in the *life word*, which has the queue's state and
+//! counts. If the state and the capacity permit that, the submitter pushes the task's job into the
+//! queue.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;

@@ -33,8 +33,8 @@ const TOLD_AFTER_NANOS: u64 = 10_000;
 /// batches, up to `TOLD_AFTER` ended tasks of each lease would fill much of the queue's room.
 const ROOMY: u64 = 1024;
 /// A lease reads the clock after each task that runs. Of the jobs that do not run, such as
-/// tombstones (jobs of ended tasks), only each 32nd causes a reading. So a lease that finds only
-/// tombstones ends, too, when its quantum is over.
+/// tombstones (jobs whose tasks other threads have claimed), only each 32nd causes a reading. So a
+/// lease that finds only tombstones ends, too, when its quantum is over.
 const SWEEP: u64 = 32;
 /// If the clock goes back by more than this many nanoseconds (1 ms), it was reset. A smaller step
 /// back is ignored: the clocks of two processors may differ by some nanoseconds.
@@ -198,8 +198,8 @@ fn run_tasks(
 
 /// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
 /// lease. Returns `Some(true)` if this call has come to the job of `task`. Returns `Some(false)` if
-/// another thread claims `task` before that, or if no job is left. Returns `None` if the queue is
-/// paused, or has more leases than its limit, before `task` is reached.
+/// a thread claims `task` before that, or if no job is left. Returns `None` if the queue is paused,
+/// or has more leases than its limit, before `task` is reached.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -295,8 +295,9 @@ fn run_yielded(
 
 /// Runs a *counted* task: the task leaves the queue's count before its handle reports it done. The
 /// caller passes a `lane` only if the task is a future. If that future yields, it goes into the
-/// lane. Returns `true` if the task was run or polled. Returns `false` if its job is a tombstone:
-/// another thread has claimed the task.
+/// lane. Returns `true` if the task was run or polled. Returns `false` if a thread has claimed the
+/// task before, so that its job is a tombstone. Also returns `false` if the deadline of the task
+/// has passed.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

@@ -96,7 +96,7 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
             end_lease(scheduler, line);
             // While a push is incomplete, the queue looks ready, but has no job to take. If this
             // lease had the queue's last free place, `end_lease` has put the queue back into the
-            // ready set. This thread would then pick the same queue again and again, without a job.
+            // ready set. This thread could then pick the same queue again and again, without a job.
             // So it first lets the pushing thread run.
             give_way();
         }

@@ -12,12 +12,13 @@
 //!
 //! `running` counts the workers that run a job or look for one. A worker that becomes spare first
 //! leaves `running`, and then asks again whether enough others run. A worker that blocks or waits
-//! can give its *place* away: another thread then runs in its stead. This worker leaves `running`,
-//! too, and then starts a thread or notifies a spare worker.
+//! can give its *place* away, so that another thread can run in its stead. This worker leaves
+//! `running`, too, and then starts a thread or notifies a spare worker.
 //!
 //! Suppose that two workers leave `running` at once. If the later one becomes spare, it sees that
 //! the other has left, and stays awake if it is needed. If the later one gives its place away, it
-//! starts a thread or notifies the other. So the pool does not run fewer workers than it should.
+//! starts a thread or notifies a spare worker, such as the other. So the pool does not run fewer
+//! workers than it should.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -170,9 +171,10 @@ impl Idle {
     pub fn running(&self) -> usize {
         // Relaxed, also in the next two functions. A worker that steps aside for another, or
         // leaves, counts itself off. Then it notifies a spare worker, unless it has started a
-        // thread. A worker that becomes spare prepares, then reads the count. By the fences of the
-        // two (LOOK_AGAIN), the spare worker sees the new count or is notified. Two workers that
-        // become spare see each other's changes by the lock of the crew.
+        // thread, or is a guest, whose place ends with it. A worker that becomes spare prepares,
+        // then reads the count. By the fences of the two (LOOK_AGAIN), the spare worker sees the
+        // new count or is notified. Two workers that become spare see each other's changes by the
+        // lock of the crew.
         self.counts.running.load(Relaxed)
     }
 

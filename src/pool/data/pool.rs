@@ -131,9 +131,10 @@ impl Pool {
         self.look_after_missed();
     }
 
-    /// Called after jobs were queued or moved. A thread that is cancelling the pool might have
-    /// missed them, so this call makes that thread look again for jobs to drop. If a *hosted* pool,
-    /// which starts no threads itself, has neither a thread nor a guest left, drops the jobs.
+    /// Called after jobs were queued or moved. In a cancelled pool, the thread that drops the
+    /// queued jobs might have missed them. So this call makes a thread that waits for the pool's
+    /// end look again for jobs to drop. If a *hosted* pool, which starts no threads itself, has
+    /// neither a thread nor a guest left, drops the jobs.
     #[inline]
     pub(crate) fn look_after_missed(&self) {
         // Relaxed: the thread that has set a bit fences (`fence_as_sleeper`), then looks for jobs.

@@ -112,11 +112,11 @@ impl ThreadPool {
     /// worker.
     ///
     /// On any other thread, the caller hands both closures to a worker, and waits while the worker
-    /// calls `join` with them. If [callers take part](crate::pool::Builder::callers_take_part), the
-    /// caller instead becomes a worker for this call. The caller itself runs the closures if the
-    /// pool is closed, or has no thread and can start none. It also runs them if
-    /// [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has dropped the worker's call before
-    /// it began.
+    /// calls `join` with them. If [callers take part](crate::pool::Builder::callers_take_part), a
+    /// caller that is no worker of another pool instead becomes a worker for this call. The caller
+    /// itself runs the closures if the pool is closed, or has no thread and can start none. It also
+    /// runs them if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has dropped the
+    /// worker's call before it began.
     ///
     /// # Panics
     ///

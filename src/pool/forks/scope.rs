@@ -214,8 +214,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 impl Core {
     /// Returns the id of the wait that a job of this scope is within (`data/helping.rs`). If the
-    /// owner runs the job, the run is part of the innermost service around the scope. So this is
-    /// then the wait that this service ends. On another thread it is the wait for the scope.
+    /// owner runs the job, the run is part of the innermost service around the scope. So the result
+    /// is then the wait that this service ends. On another thread it is the wait for the scope.
     pub(crate) fn around_job(&self) -> usize {
         if self.is_owners(Local::current()) { self.within } else { self.address() }
     }

@@ -1,6 +1,7 @@
 //! The frame of a scope. It lies on the stack of the scope's *owner*: the thread that has opened
 //! the scope, and that waits for its jobs. A thread that has one of the jobs finds the frame
-//! through the job's first word, which points to the frame's field `kind`.
+//! through the job's first word. This word is a pointer to the frame's field `kind`, with a tag in
+//! its low bits.
 
 use super::closure::{Closure, Room};
 use super::countdown::Countdown;

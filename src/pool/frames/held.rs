@@ -281,8 +281,8 @@ impl Held {
 
     /// Takes the oldest half that the owner holds. Returns `None` if there is none, if another
     /// thread raids or the owner offers, or if `look` returns `None`. `look` returns the wait that
-    /// the owner's innermost service ends. While `look` runs, the raid keeps the owner from letting
-    /// go of a half.
+    /// the owner's innermost service ends. If the owner lets go of a half while `look` runs, it
+    /// waits for the raid's end.
     pub fn raid(&self, bell: &Waker, look: impl FnOnce() -> Option<usize>) -> Option<*const Link> {
         let _kept_out = self.keep_out(false)?;
         LET_GO.heavy_fence(self.barrier);

@@ -345,8 +345,8 @@ impl Local {
         shared.go();
     }
 
-    /// Ends this worker's search, calls a hook, and begins a new search. Notifiers wake no worker
-    /// while one searches, and a hook can take long. So the worker does not count as searching
+    /// Ends this worker's search, calls a hook, and begins a new search. A notifier can rely on a
+    /// worker that searches, and a hook can take long. So the worker does not count as searching
     /// during the hook. With `passes_on`, also wakes another worker if there are jobs, because
     /// their notifiers might have relied on the search.
     fn hook_aside<'a>(

@@ -176,9 +176,10 @@ impl Local {
     ///
     /// If there are jobs, but none that may run within the wait, the worker gives its place to
     /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
-    /// no jobs, so that another thread can serve. In this sleep, an urgent job or a job on the
-    /// shelf wakes the worker, too. So does `recall`, when too few workers run, or the pool closes.
-    /// If no thread takes the place, the worker sleeps for at most `PAUSE`.
+    /// no jobs, so that another thread can serve. In this sleep, an urgent job wakes the worker,
+    /// too. So does a job of its scope that comes to the shelf. So does `recall`, when too few
+    /// workers run, or the pool closes. If no thread takes the place, the worker sleeps for at most
+    /// `PAUSE`.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -250,8 +251,8 @@ impl Local {
     /// older jobs. So no older job hides the jobs of such scopes from their owners.
     ///
     /// This call stops at the oldest half of a `join`, which has to stay in this deque. So the jobs
-    /// above that half stay, too. If a job that `help` runs has spawned them, `help` lays them
-    /// aside after that job.
+    /// above that half stay, too. If a job that `help` runs has spawned them, `help` later runs
+    /// them or lays them aside.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
@@ -316,8 +317,8 @@ impl Pool {
     }
 
     /// Moves a job of a scope to the shelf, and any other job to the injector. The job is one that
-    /// a worker leaves behind, or that an outside thread spawns into a worker's scope. Gives the
-    /// job back if the pool is closed, since perhaps no other worker is left to run it.
+    /// a worker gives away, or that an outside thread spawns into a worker's scope. Gives the job
+    /// back if the pool is closed, since perhaps no other worker is left to run it.
     pub(crate) fn hand_over(&self, job: Job) -> Result<(), Job> {
         let bell = if job.scope().is_none() {
             self.injector.try_push(job).map_err(|it| it.0)?;
