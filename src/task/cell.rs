@@ -132,7 +132,7 @@ impl<T> TaskCore<T> {
     ///
     /// # Panics
     ///
-    /// If the closure has panicked, and no handle can report the panic, resumes it.
+    /// If the task has panicked, and neither a handle nor a group can report the panic, resumes it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
         // SAFETY: I1 — only the claimer of the task calls this. The next line forgets `result`,
         // which would otherwise be dropped twice.
