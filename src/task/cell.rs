@@ -128,7 +128,7 @@ impl<T> TaskCore<T> {
         }));
     }
 
-    /// Stores the result, and wakes the thread that waits for the task.
+    /// Stores the result, and calls the waker that the handle has left, if there is one.
     ///
     /// # Panics
     ///
