@@ -1,7 +1,7 @@
 //! Models of batch steals, and of steals along a chain of deques.
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | sites | fails when weakened |
 //! |---|---|---|

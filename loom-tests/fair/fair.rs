@@ -8,7 +8,7 @@
 //! models of weights and virtual times use the default policy, `WeightedFair`.
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

@@ -2,7 +2,7 @@
 //! tree that finds the least virtual time. The word counts the queue's tasks and leases.
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | `ENDED` | `end_tasks`, `close` | `who_closes_an_idle_queue_sees_its_tasks` |
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
 //! | `READY` | `insert`, `members` | `who_finds_a_member_sees_what_came_before` |
-//! | `READY` | `insert`, `remove` | `a_member_is_in_the_summary` |
+//! | `READY` | `insert`, `tidy` | `a_member_is_in_the_summary` |
 //! | `LEAST` | `raise`, `lower` | `a_raised_floor_hides_no_time_that_becomes_less` |
 //! | `LEAST` | `raise`, `lower_all` | `raised_floors_hide_no_floor_that_becomes_less` |
 //! | `LEAST` | `bring_up` | `floors_brought_up_hide_no_time_that_becomes_less` |

@@ -3,14 +3,14 @@
 //! which is a scheduler's job.
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
 //! | `ENDED` | `tell`, `submitted` | `submitted_is_never_too_large` |
 //!
-//! No model can judge `LOOK` in `step_aside`, `end` and `cancel`. `loom-tests/unwitnessed.md` names
-//! the litmus tests that do.
+//! No model judges `LOOK` in `step_aside`, `wake_joiners` and `cancel`. `loom-tests/unwitnessed.md`
+//! says why, and names the litmus tests that judge these sites.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Tray, scheduler, submit, the_next_is_served};

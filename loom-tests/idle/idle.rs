@@ -3,9 +3,9 @@
 //! Threads wait as users do: they prepare, look, and commit or cancel. Their looks are relaxed
 //! loads, so only the event count can order the change before the look.
 //!
-//! The *stamp* is a counter in the event count's word, which changes when a sleeper is taken off
-//! the list. In a model it starts just below its wrap, so each model that wakes a sleeper crosses
-//! the wrap.
+//! The *stamp* is a counter in the event count's word. It changes when sleepers are taken off the
+//! list, and at each `notify_all` that finds a thread. In a model it starts just below its wrap, so
+//! each model that wakes a sleeper crosses the wrap.
 
 use crate::common::{Bound, Bound::*, model, on_a_board, spawn};
 use filch::idle::{EventCount, Park, ThreadPark};

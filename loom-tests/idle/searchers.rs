@@ -4,7 +4,7 @@
 //! The threads' looks are relaxed loads, so only the fences can order the change before the look.
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|

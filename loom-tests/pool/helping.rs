@@ -4,11 +4,11 @@
 //! ends.
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
-//! | `SERVED` | `open`, `all_of` | `a_helper_takes_what_the_service_has_pushed_and_no_stranger` |
+//! | `SERVED` | `open`, `all_of` | `a_helper_takes_what_the_service_has_pushed_and_no_stranger`, except at the sites in `unwitnessed.md` |
 
 use crate::common::{Bound::*, model, spawn};
 use filch::pool::for_models::Services;

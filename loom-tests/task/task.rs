@@ -1,7 +1,7 @@
 //! Models of a task: which thread claims it, gets its result, and frees it?
 //!
 //! In this table, a *pair* is a named ordering, and a *site* is a function that uses the pair. If
-//! the pair is weakened there, the model in the last column fails.
+//! the pair is weakened there, a model in the last column fails.
 //!
 //! | pair | site | fails when weakened |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | `WAITER` | release in `wait`; acquire in `finish` | `a_joined_task_has_its_result` |
 //! | `FREED` | both in `release` | `a_joined_task_has_its_result` |
 //! | `CANCELLED` | release in `close`; acquire in `is_cancelled` | `whoever_sees_a_token_cancelled_sees_what_was_done` |
-//! | `GROUP` | release in `Place::drop`; acquire in `is_done` | `a_group_waits_for_its_members` |
+//! | `GROUP` | release in `leave`; acquire in `is_done` | `a_group_waits_for_its_members` |
 
 use crate::common::trace::Trace;
 use crate::common::{Bound, Bound::*, model, spawn};

@@ -82,8 +82,8 @@ use index::{FIRST, Top, after};
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
 /// Suppose a thread sees `top` beyond an index. If a thief took the item at that index, the thief's
-/// copy of the item happens before. The thread also sees the `bottom` and the `buffer` that the
-/// item's taker saw.
+/// copy of the item happens before that read of `top`. The thread that sees `top` also sees the
+/// `bottom` and the `buffer` that the item's taker saw.
 ///
 /// Two rules need this. The owner must not write a slot again before the taker has copied its item.
 /// Thieves and `pop` must see the `bottom` that the taker saw. With an older `bottom`, they could
@@ -93,9 +93,9 @@ const CLAIM: Pair = Pair::named("deque::CLAIM");
 /// A thief that sees a new buffer also sees the items that were copied into it.
 const GROWN: Pair = Pair::named("deque::GROWN");
 
-/// The owner lowers `bottom` past an item, then reads `top`. A thief announces a batch in `top`, or
-/// reads another thread's claim there, and then reads `bottom`. At least one of the two threads
-/// sees that the other wants the same item (I4). Only LIFO deques need this pair.
+/// The owner lowers `bottom` past an item, then reads `top`. A thief writes `top` by a claim or an
+/// announcement, or reads another thread's claim there, and then reads `bottom`. At least one of
+/// the two threads sees that the other wants the same item (I4). Only LIFO deques need this pair.
 const LAST_ITEM: Dekker = Dekker::named("deque::LAST_ITEM");
 
 /// The most items that a batch steal takes if the caller sets no limit. The value is

@@ -140,8 +140,8 @@ impl<T> Stealer<T> {
     }
 
     /// Takes the oldest item if `is_such` accepts it. Returns `None` if the deque is empty, or if
-    /// `is_such` rejects the oldest item. If another thread takes that item first, tries again with
-    /// the item that is then the oldest.
+    /// `is_such` rejects the copy of the oldest item. If another thread changes `top` first, tries
+    /// again with the item that is then the oldest.
     ///
     /// `is_such` gets the item's index and a copy of the item's words, before the claim. The copy
     /// may be torn: a mixture of several items. In that case the claim fails, so no thread gets a

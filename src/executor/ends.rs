@@ -36,9 +36,10 @@ pub enum Shutdown {
     Drain,
     /// The executor drops the queued jobs, and their handles report a cancellation. A job that has
     /// begun is not interrupted: it runs to its end, and so do the second closures of its `join`s.
-    /// A `join` from a thread outside the pool queues a job for its two closures. If the pool drops
-    /// that job, the calling thread runs both closures. Each queued job of a scope runs or is
-    /// dropped. If one was dropped, the scope panics or returns an error at its end.
+    /// A `join` from a thread outside the pool also runs both closures. If the `join` has queued a
+    /// job for them, and the pool drops that job, the calling thread runs both. Each queued job of
+    /// a scope runs or is dropped. If one was dropped, the scope panics or returns an error at its
+    /// end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker

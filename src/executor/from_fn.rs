@@ -10,9 +10,9 @@ use core::num::NonZeroUsize;
 /// `parallelism` is the number of jobs that can run at once.
 ///
 /// A [scheduler](crate::FairScheduler) over this executor serves its queues by jobs of the
-/// executor. Each of these jobs ends after a [quantum](crate::fair::Builder::quantum), and the
-/// scheduler submits the next one. Other waiting jobs run in between if the next job begins after
-/// them. Some executors need a further call for this order:
+/// executor. After each [quantum](crate::fair::Builder::quantum), such a job submits the next one,
+/// and ends. Other waiting jobs run in between if the next job begins after them. Some executors
+/// need a further call for this order:
 ///
 /// | the jobs go to | further call after `from_fn(threads, …)` |
 /// |---|---|

@@ -211,7 +211,7 @@
 //! that take their forks. Further threads share one lock.
 //!
 //! *A paused queue with a scheduler over it* stays paused when the program drops its handles of
-//! that queue. Only the drop of the last handle resumes a queue, and the scheduler keeps one.
+//! that queue. The drop of a queue's last handle would resume it, but the scheduler keeps a handle.
 //!
 //! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next
 //! job behind the executor's other jobs. If the executor refuses that job as

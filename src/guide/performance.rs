@@ -112,8 +112,8 @@
 //!
 //! A task of a queue costs more than a task of the bare pool. It is counted, passes through the
 //! queue's injector, needs one reading of the clock, and bears a part of the cost of a *lease*. A
-//! lease is a thread's right to run tasks of one queue, from one *pick* of the policy to the next.
-//! By default the lease ends with the first task that ends after the
+//! lease is a thread's right to run tasks of one queue, until the thread asks the policy for its
+//! next *pick*. By default the lease ends with the first task that ends after the
 //! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. With a longer quantum
 //! there are fewer picks; with a shorter one, the service of queues differs by less:
 //!

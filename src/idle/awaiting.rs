@@ -1,5 +1,5 @@
-//! Futures that sleep on an event count. For each future, the list of sleepers has a *waiter*, a
-//! record that holds a waker. No thread blocks.
+//! Futures that sleep on an event count. For each such future, the list of sleepers has a *waiter*,
+//! a record that holds a waker. No thread blocks.
 
 use super::EventCount;
 use super::prepared::Asleep;

@@ -117,9 +117,9 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, this call returns without a notification. If it returns after a notification, the
-    /// notifier's earlier writes happen before the return. If two notifiers notify this thread, the
-    /// writes of the second are certain to be visible only after the next
+    /// Rarely, this call returns for a reason other than a notification. If it returns because of a
+    /// notification, the notifier's earlier writes happen before the return. If two notifiers
+    /// notify this thread, the writes of the second are certain to be visible only after the next
     /// [`prepare`](EventCount::prepare).
     ///
     /// # Examples

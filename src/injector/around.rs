@@ -202,8 +202,9 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first orphan in the list whose item is there and which no consumer has claimed.
-    /// Returns `None` if there is no such orphan. The caller is a visitor.
+    /// Claims the first open orphan in the list whose item is there. Returns `None` if there is no
+    /// such orphan. A held orphan whose item is there is left to its holder (`Orphan::claim`). The
+    /// caller is a visitor.
     ///
     /// Consumers must claim orphans in the order of the list. In any other order, a consumer could
     /// report Empty although the queue had an item throughout (`proofs/orderings.md`, *Orphans*).

@@ -1,8 +1,8 @@
 //! Clocks, for deadlines and for the time that a task takes.
 //!
-//! *On the machine*, deadlines go by the system's monotonic clock. Tasks are timed by the
-//! processor's counter if the system's clock uses that counter, and otherwise by the system's
-//! clock.
+//! *On the machine*, deadlines go by the system's monotonic clock. On Linux for x86-64, tasks are
+//! timed by the processor's counter if the system's clock uses that counter. In all other cases
+//! they are timed by the system's clock.
 //!
 //! If Linux on x86-64 bases its clock on the processor's time-stamp counter (clock source `tsc`),
 //! filch reads the counter itself. That takes 10 ns, and reading the system's clock 25 ns. The

@@ -93,7 +93,7 @@ mod machine {
     const RELAXATIONS: usize = 16;
 
     /// The time for which a full `Vigil` lets a worker search before it sleeps. Other threads need
-    /// about that time to find that there is more work. If they find work while a worker still
+    /// about that time to find that there is more work. If work comes while a worker still
     /// searches, no thread has to be woken for that work.
     const VIGIL: Duration = Duration::from_micros(22);
     const SHORT_VIGIL: Duration = Duration::from_micros(3);

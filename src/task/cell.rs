@@ -128,11 +128,11 @@ impl<T> TaskCore<T> {
         }));
     }
 
-    /// Stores the result, and wakes the thread that waits for the task.
+    /// Stores the result, and calls the waker that the handle has left, if there is one.
     ///
     /// # Panics
     ///
-    /// If the closure has panicked, and no handle can report the panic, resumes it.
+    /// If the task has panicked, and neither a handle nor a group can report the panic, resumes it.
     pub(super) fn finish(&self, result: Result<T, JoinError>) {
         // SAFETY: I1 — only the claimer of the task calls this. The next line forgets `result`,
         // which would otherwise be dropped twice.

@@ -291,8 +291,8 @@ impl JoinError {
         }
     }
 
-    /// Returns the payload of the panic. If the task is a member of a group, the group gets the
-    /// payload, and this call returns a placeholder.
+    /// Returns the payload of the panic. If the task was a member of a group, the group got the
+    /// payload. For the error of such a task's handle, this call returns a placeholder.
     ///
     /// # Panics
     ///

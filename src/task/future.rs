@@ -224,10 +224,10 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
         false
     }
 
-    /// Stores the result, and wakes the thread that waits for the task. If `result` is `Ok(None)`,
-    /// the output was dropped already, and this call only notes the end. Afterwards calls
-    /// [`Polling::ended`] if `Enrollment::leave` has asked for that (`is_out`). If these calls
-    /// panic, returns the payload of the first panic as an error.
+    /// Stores the result, and calls the waker that the handle has left, if there is one. If
+    /// `result` is `Ok(None)`, the output was dropped already, and this call only notes the end.
+    /// Afterwards calls [`Polling::ended`] if `Enrollment::leave` has asked for that (`is_out`). If
+    /// these calls panic, returns the payload of the first panic as an error.
     fn tell(
         &self,
         result: Result<Option<F::Output>, JoinError>,

@@ -18,7 +18,7 @@ use core::task::Waker;
 use core::time::Duration;
 use core::{mem, ptr};
 
-/// A set of tasks for which a thread can wait as a whole.
+/// A set of tasks for which a thread or a future can wait as a whole.
 ///
 /// Tasks join a group by [`TaskBuilder::group`](crate::executor::TaskBuilder::group) or as
 /// [jobs](Self::job). They may join at any time, from any thread, and on any executor. When all its
@@ -281,8 +281,8 @@ impl Group {
 
     /// Returns whether a wait for the group would never end on this thread. In one case, a task
     /// needs a place, to begin or to be polled, and all places stay taken until this thread goes
-    /// on. In the other case, this thread is dropping the tasks of that task's queue, or of a queue
-    /// over which that queue's scheduler runs.
+    /// on. In the other case, this thread is dropping the tasks of a queue. A task of the group is
+    /// in that queue, or in a queue whose scheduler runs over it.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {

@@ -22,9 +22,9 @@ use core::time::Duration;
 /// A handle to a task, which is a closure or a future. [`join`](Self::join) blocks until the task
 /// is done, and `.await` suspends a future until then.
 ///
-/// Dropping the handle detaches the task, which still runs. But if a detached future sleeps when
-/// its last waker is dropped, the future is dropped, because no thread can wake it any more. A
-/// detached task drops its output, and counts as panicked if the output's destructor panics.
+/// Dropping the handle detaches the task, which still runs. But a detached future that sleeps and
+/// has no waker left is dropped, because no thread can wake it any more. A detached task drops its
+/// output, and counts as panicked if the output's destructor panics.
 ///
 /// # Waiting on a worker
 ///

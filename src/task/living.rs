@@ -1,8 +1,8 @@
 //! The *roll*: a list, under a lock, of the futures that end with their executor. The executor's
 //! end cancels these futures, and closes the roll. A future adds itself before it first sleeps, and
 //! removes itself when it ends. Until a future first sleeps, it has a job. If the executor drops
-//! all jobs when the executor ends (`Polling::drops_jobs`), the drop of the job ends the future. If
-//! not, the future adds itself when it is spawned.
+//! all queued and later jobs when it ends (`Polling::drops_jobs`), the drop of the job ends the
+//! future. If not, the future adds itself when it is spawned.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;

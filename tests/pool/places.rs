@@ -1,5 +1,5 @@
-//! Tests that another thread takes the place of a thread that waits. Also tests that no *stranger*,
-//! a job for which it does not wait, runs on the waiting thread.
+//! Tests that another thread takes the place of a thread that waits. Also tests that no *stranger*
+//! runs on the waiting thread. A stranger is a job that need not run before the wait ends.
 
 use crate::common::waiting::{MINUTE, Meeting, done, wait_for};
 use crate::common::yields::{Polls, yields};

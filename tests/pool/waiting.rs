@@ -1,5 +1,5 @@
 //! Tests a worker that waits for a half of a `join`. It helps, or another thread takes its place.
-//! It runs no *stranger*, a job for which it does not wait.
+//! It runs no *stranger*, a job that need not run before the wait ends.
 
 use crate::common::waiting::{MINUTE, Meeting, done, ended};
 use filch::ThreadPool;

@@ -2,8 +2,8 @@
 //! executor of one thread.
 //!
 //! It counts the tasks that begin before the job, and measures no time. The clock of the scheduler
-//! advances by 1 µs at each look, and the scheduler looks once for each task. So a quantum is a
-//! fixed number of tasks.
+//! advances by 1 µs at each look, and the scheduler looks once for each task. So a quantum ends
+//! after about `QUANTUM` tasks.
 
 use filch::fair::{Clock, FairScheduler, Queue};
 use filch::{Executor, Job};
