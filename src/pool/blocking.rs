@@ -7,14 +7,13 @@ use crate::task::current;
 /// On a worker of a [`ThreadPool`](super::ThreadPool), a spare thread runs jobs in the worker's
 /// place. If there is no spare thread, the pool starts one, up to
 /// [`max_threads`](super::Builder::max_threads). After `f`, one thread more than `num_threads` runs
-/// until one of these threads looks for its next job. A surplus thread ends after it has had
-/// nothing to do for [`keep_alive`](super::Builder::keep_alive).
+/// until one of them looks for its next job. A surplus thread ends after it has had nothing to do
+/// for [`keep_alive`](super::Builder::keep_alive).
 ///
 /// In three cases `blocking` only calls `f`:
 ///
-/// - The call is nested in another `blocking`. But `blocking` does its work if, within the outer
-///   call, this thread began to serve a scheduler or to [take part](super::ThreadPool::take_part)
-///   in a pool.
+/// - The call is nested in another `blocking`, unless this thread has since begun to serve a
+///   scheduler, or to [take part](super::ThreadPool::take_part) in a pool.
 /// - The call is in a hook with which a thread starts or stops, or in the
 ///   [`Park`](crate::idle::Park) of a worker that sleeps.
 /// - The thread is no worker, and runs no task of a queue.

@@ -6,19 +6,15 @@
 //! - `Seat::pinned` has the calls of `broadcast`. The worker makes them before its next job. No
 //!   worker waits for such a call, because `broadcast` fails on the pool's threads.
 //! - `Seat::urgent` has the calls of `spawn_broadcast`. The worker makes them before its next job,
-//!   and also in its waits. A scope on a worker waits for the calls that its `spawn_broadcast` has
-//!   queued. If workers made these calls only between jobs, two workers with such scopes could wait
-//!   for each other for ever (the test
+//!   and also in its waits. Otherwise two workers could wait for each other for ever. Each could be
+//!   in a scope whose `spawn_broadcast` has queued a call for the other (the test
 //!   `broadcasts_of_workers_that_wait_for_each_other_come_to_an_end`).
 //!
-//! A waiting worker takes calls only from `urgent`, so no call of `broadcast` is in front of an
-//! urgent one. But a worker that runs jobs only in its waits takes no call between jobs. Such a
-//! worker gets all calls in `urgent`.
+//! A worker that runs jobs only in its waits (`run_in_waits`) gets all calls in `urgent`.
 //!
-//! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. Before
-//! a worker sleeps in a wait, it prepares: from then on, a wake-up ends the sleep. Then the worker
-//! looks into the queue once more. So it finds a call that was pushed before it prepared, and the
-//! wake-up for a later call ends the sleep.
+//! The pool pushes a call, and then wakes the worker by its *bell*, the waker for its waits. A
+//! worker that is about to sleep in a wait prepares, and then looks into the queue once more. So it
+//! finds the call, or the wake-up ends its sleep.
 
 use super::data::pool::{PINNED, Pool};
 use super::data::registry::Seat;
@@ -35,8 +31,7 @@ impl ThreadPool {
     /// Runs a closure once on each thread of the pool, with the worker's index. Waits for these
     /// calls, and returns their results in the order of the indices.
     ///
-    /// Each worker runs the closure after its current job. If the pool has no threads yet, this
-    /// call starts them.
+    /// Each worker runs the closure after its current job. If there are no threads yet, they start.
     ///
     /// # Errors
     ///
@@ -75,8 +70,7 @@ impl ThreadPool {
     }
 
     /// Spawns a closure that is called once on each thread of the pool, with the worker's index.
-    /// Does not wait for the calls; [`wait_idle`](Self::wait_idle) does. Any thread may call this
-    /// method.
+    /// Does not wait for the calls; [`wait_idle`](Self::wait_idle) does. Any thread may call this.
     ///
     /// Each worker calls the closure before its next job, in a wait, or in
     /// [`yield_now`](super::yield_now). In the last two cases, the closure must not want a lock
@@ -117,8 +111,7 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     ///
-    /// The errors of [`ThreadPool::spawn_broadcast`]. On an error, no thread has called the
-    /// closure.
+    /// The errors of [`ThreadPool::spawn_broadcast`]. On an error, no thread calls the closure.
     ///
     /// # Examples
     ///

@@ -1,23 +1,25 @@
-//! Outside threads that are workers for the length of a call.
+//! Outside threads that are workers of a pool: guests, and workers for life.
 //!
-//! A guest (`take_part`) gets a *seat*: the data of a worker that other threads see, such as its
-//! deque. From then on the guest counts as active, and in `present`, the count of the threads for
-//! which the pool's end waits. It does not count in `alive`, `target` and `blocked`, which are
-//! about the pool's own threads. No call of a broadcast is pinned to a guest, because the guest
-//! might stay in its own code for long.
+//! A *guest* (`take_part`) is a worker for the length of a call. A *worker for life*
+//! (`run_in_waits`, in `hosted.rs`) is one of the threads of a hosted pool, and a worker until the
+//! thread ends. Each has a *seat*: the data of a worker that other threads see, such as its deque.
 //!
-//! When the call ends, the guest leaves its seat. Before that it empties its deque:
+//! - `alive` and `blocked` count a worker for life while it has its seat. For it is one of the
+//!   `target` threads that the pool is to have. They never count a guest, which comes in addition.
+//! - `present` counts the threads for which the pool's end waits. It counts a guest. It does not
+//!   count a worker for life after `run_in_waits` has returned, because that thread may live on
+//!   after the pool's end. But it counts the worker again while it leaves.
 //!
-//! - In an open pool, the other workers get the jobs. But if a hosted pool (`hosted.rs`) then has
-//!   neither a thread nor a guest, the jobs are dropped.
-//! - In a closed pool, the guest runs the jobs itself, because perhaps no other worker is left.
-//! - In a cancelled pool, the guest drops the jobs.
+//! No call of a broadcast is pinned to a guest, which might stay in its own code for long.
 //!
-//! A worker for life (`run_in_waits`, in `hosted.rs`) lasts as long as its thread. The end of the
-//! thread drops the worker's `Local`. Then the worker leaves its seat, and other workers get its
-//! jobs. `alive` counts the worker while it has a seat. `present` does not count the worker, so the
-//! pool's end does not wait for it. But `present` counts it while it leaves. The last thread to
-//! leave `present` drops the jobs that only a worker for life could run.
+//! When its call ends, a guest empties its deque, and then leaves its seat. In an open pool, the
+//! other workers get its jobs; a hosted pool that then has neither a thread nor a guest drops them.
+//! In a closed pool, the guest runs the jobs itself, because perhaps no other worker is left. In a
+//! cancelled pool, the guest drops them.
+//!
+//! When its thread ends, a worker for life gives its jobs to other workers, and leaves its seat.
+//! When the pool ends, the last thread to leave `present` drops the jobs that only a worker for
+//! life could run. These are calls of broadcasts, and any job if no other worker is left.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;
@@ -37,9 +39,9 @@ impl ThreadPool {
     /// pool only in its waits ([`join`](Self::join) says which), and in
     /// [`yield_now`](super::yield_now).
     ///
-    /// After `f`, the jobs that this thread has queued go to the other workers. But the jobs are
-    /// dropped if [the user's code](super::Builder::build_with) starts the pool's threads, and
-    /// neither such a thread nor another caller of `take_part` is left.
+    /// After `f`, the jobs that this thread has queued go to the other workers. If [the user's
+    /// code](super::Builder::build_with) starts the pool's threads, and neither such a thread nor
+    /// another caller of `take_part` is left, the jobs are dropped.
     ///
     /// While `f` runs, the pool has one thread more than [`resize`](Self::resize) and
     /// [`max_threads`](super::Builder::max_threads) count. This thread has an
@@ -47,8 +49,8 @@ impl ThreadPool {
     /// [broadcast](Self::broadcast) reaches it. The pool is not [idle](Self::wait_idle) until `f`
     /// has returned, and [`shutdown`](Self::shutdown) waits until then.
     ///
-    /// `take_part` only calls `f` on a thread that is already a worker, of any pool. It also only
-    /// calls `f` if the pool is closed, or has no thread and can start none. `take_part` costs a
+    /// `take_part` does nothing but call `f` if this thread is already a worker, of any pool. The
+    /// same holds if the pool is closed, or has no thread and can start none. `take_part` costs a
     /// lock and a few allocations, so a main loop calls it once.
     ///
     /// # Panics

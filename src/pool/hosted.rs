@@ -1,13 +1,10 @@
 //! *Hosted* pools: the user's code starts their threads.
 //!
 //! The *host*, a closure of the user's, starts a thread for each `WorkerThread`. A `WorkerThread`
-//! is registered before its thread runs. So the pool can already queue calls of broadcasts for it.
-//! The worker also counts in `present`, the count of the threads for which the pool's end waits. It
-//! leaves this count when its `run` ends, or when the `WorkerThread` is dropped unrun. With
-//! `run_in_waits`, it leaves the count at once, but stays registered until its thread ends.
-//!
-//! A hosted pool starts no further thread when a thread blocks, and each of its threads keeps its
-//! index.
+//! is registered before its thread runs, so the pool can queue calls of broadcasts for it. It also
+//! counts in `present`, the threads for which the pool's end waits, until its `run` ends or it is
+//! dropped unrun. `run_in_waits` takes it off that count, but it stays registered until its thread
+//! ends.
 
 use super::data::pool::{MISSING, Pool};
 use super::handle::ThreadPool;
@@ -24,8 +21,7 @@ use std::io;
 
 impl Builder {
     /// Makes a pool whose threads `host` starts. `host` gets each worker, and hands it to a thread.
-    /// That thread calls [`run`](WorkerThread::run), and so becomes the worker. It can be a thread
-    /// of a runtime, a scoped thread, or a thread with a name of its own.
+    /// That thread calls [`run`](WorkerThread::run), and so becomes the worker.
     ///
     /// The pool has exactly these threads. It starts no further thread when a thread blocks, and
     /// cannot be [resized](ThreadPool::resize). While the pool shuts down, a thread leaves as soon
@@ -127,10 +123,10 @@ impl WorkerThread {
     /// thread, such as that of a main loop, that has work of its own between its calls of the pool.
     ///
     /// The thread runs jobs only in its waits ([`join`](ThreadPool::join) says which), and in
-    /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that the thread has
-    /// spawned. The thread makes its call of a [broadcast](ThreadPool::broadcast) in its next wait
-    /// or `yield_now`. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and
-    /// calls no hooks for it.
+    /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that it has spawned. The
+    /// thread makes its call of a [broadcast](ThreadPool::broadcast) in its next wait or
+    /// `yield_now`. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and calls
+    /// no hooks for it.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
     /// the pool has one thread less. Jobs that are left at the end of the pool or of this thread,

@@ -23,11 +23,11 @@
 //! 5. The oldest job on the *shelf*, where waiting workers lay jobs aside.
 //! 6. The oldest half of a `join` that another worker *holds* on its stack.
 //!
-//! After 61 jobs, a worker begins its next turn at the shelf and the injector, so that its own jobs
-//! starve no others. Jobs that ran inside other jobs count among the 61. Every second turn of this
-//! kind begins at the futures that have yielded instead. Every 16th begins with the oldest job of a
-//! random worker's deque. A worker that finds no job for some microseconds sleeps in
-//! [`Searchers`](crate::idle::Searchers).
+//! After 61 jobs, a worker begins its next turn elsewhere, so that its own jobs starve no others.
+//! Jobs that ran inside other jobs count among the 61. Half of these turns begin at the shelf and
+//! then the injector, the other half at the futures that have yielded. But every 16th begins with
+//! the oldest job of a random worker's deque. A worker that finds no job for some microseconds
+//! sleeps in [`Searchers`](crate::idle::Searchers).
 //!
 //! # Words
 //!
@@ -68,26 +68,24 @@
 //! - **I1** A job is accepted by one of four structures. The injector accepts jobs while it is
 //!   open. A worker's own deques accept the jobs that the worker spawns. The shelf accepts jobs of
 //!   scopes whose owners are workers. A seat accepts calls of broadcasts until the pool is closing.
-//! - **I2** A worker leaves a closed pool only when its own deques and the shelf are empty and the
-//!   injector is closed and empty. Its deques and the injector then stay empty. A worker that later
-//!   puts a job on the shelf looks there again before it leaves. A worker that leaves an open pool
-//!   gives its jobs to the injector or the shelf. In a closing pool the injector and the shelf
-//!   refuse such jobs. Then a worker stays and runs its jobs, and a guest runs its jobs before it
-//!   goes. So each accepted job is run, or dropped by `shutdown(Cancel)`. A hosted pool also drops
-//!   jobs that no thread is left to run.
-//! - **I3** While a worker moves a job, in a batch for example, other workers cannot see the job.
-//!   After the move, the mover notifies another worker. In a closing pool, the other workers might
-//!   have left during the move. If the mover is in a section that blocks, and all remaining workers
-//!   block too, the mover starts a thread after the move.
-//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to sleep
-//!   for lack of jobs. The deques of a worker that is not active are empty. A worker becomes active
-//!   again before it takes a job. A worker that sleeps in a wait is active. A user's `Park` may
-//!   itself run jobs while its worker is not active. The calls of `yields.rs` make the worker
-//!   active for these jobs; other waits in the park do not.
+//! - **I2** Each accepted job is run, or is dropped by `shutdown(Cancel)`. A hosted pool also drops
+//!   jobs that no thread is left to run. A worker leaves a closed pool only when its own deques and
+//!   the shelf are empty and the injector is closed and empty. Its deques and the injector then
+//!   stay empty. A worker that later puts a job on the shelf looks there again before it leaves. A
+//!   worker that leaves an open pool gives its jobs to the injector or the shelf. A closing pool
+//!   refuses such jobs. Then a worker stays to run them, and a guest runs them before it goes.
+//! - **I3** While a worker moves a job, as in a batch, other workers cannot see the job. After the
+//!   move, the mover notifies another worker. In a closing pool, the other workers might have left
+//!   meanwhile. So a mover in a section that blocks then starts a thread, if all remaining workers
+//!   block too.
+//! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. A
+//!   worker that sleeps in a wait is active. The deques of a worker that is not active are empty. A
+//!   worker becomes active again before it takes a job, except in a user's `Park` that itself runs
+//!   jobs. The calls of `yields.rs` make the worker active for these jobs; other waits do not.
 //! - **I5** `CURRENT` (`worker/local.rs`) is null, or points to a worker that is on this thread's
 //!   stack or belongs to the thread until the thread ends.
-//! - **I6** A seat is registered before its worker starts, and removed after it stops, both under
-//!   the lock of the crew.
+//! - **I6** A seat is added before its worker starts and removed after it stops, under the crew's
+//!   lock.
 //! - **I7** A half of a `join` and a job of a scope refer to a frame on their owner's stack, and
 //!   may borrow other values. The frame and the borrowed values stay until the job has run or was
 //!   dropped, because the owner waits.
@@ -116,11 +114,6 @@
 //! | `worker` | a worker finds jobs, runs them, waits, comes and goes |
 //! | `handle` | `ThreadPool`, `LockedPool`, how they are made, and how they end |
 //! | `forks` | `join` and scopes |
-//!
-//! Five files stand beside the folders. `blocking.rs` has sections that block, and `broadcast.rs`
-//! has calls that each worker makes. `guest.rs` has outside threads that are workers for a call,
-//! and `hosted.rs` has pools whose threads the user's code starts. `yields.rs` has calls in which a
-//! worker runs any job.
 //!
 //! # Sources
 //!

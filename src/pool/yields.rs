@@ -1,15 +1,14 @@
-//! Calls in which a worker runs any queued job: `yield_now`, `yield_local`, and the wait
-//! `run_until`.
+//! Calls in which a worker runs any queued job: `yield_now`, `yield_local` and `run_until`.
 //!
 //! A worker that waits for something with which it cannot help, such as another pool, calls
-//! `run_until`. In this wait, unlike in others (`data/helping.rs`), the worker runs any job. A job
-//! that runs in this wait is no part of the tasks around the wait (`current::as_stranger`). The job
-//! inherits neither their current queue nor their cancellation.
+//! `run_until`. In this wait, unlike in others (`data/helping.rs`), the worker runs any job. Such a
+//! job is no part of the tasks around the wait (`current::as_stranger`), and inherits neither the
+//! queue nor the cancellation of these tasks.
 //!
-//! In these calls a worker takes one job at a time, and no batch. The rest of a batch would go into
-//! the worker's deque, above the *floor*: the index at which its innermost service or scope began.
-//! A *service* is the run of a half of a `join`, or of a job of a scope, for which another thread
-//! waits. Other workers would take the rest of the batch for jobs of the innermost service (I9).
+//! In these calls a worker takes one job at a time. The rest of a batch would go into its deque,
+//! above the *floor*: the index at which its innermost service or scope began. (A *service* is the
+//! run of a half of a `join`, or of a job of a scope, for which another thread waits.) Other
+//! workers would take the rest of the batch for jobs of that service (I9).
 
 use super::forks::scope::sleep_until;
 use super::worker::local::Local;
@@ -55,8 +54,7 @@ pub fn yield_now() -> Option<Yield> {
     Local::current().map(|local| local.yields(Local::take_any))
 }
 
-/// Runs a job that is in one of this worker's own queues. In all else, `yield_local` does the same
-/// as [`yield_now`].
+/// Runs a job of one of this worker's own queues. In all else, this is the same as [`yield_now`].
 ///
 /// # Examples
 ///

@@ -24,22 +24,23 @@
 //!  If b sees an item of 4, then c sees 3. A claim that succeeds takes the item that b saw.
 //! ```
 //!
-//! Among the items that a service has spawned there can be strangers, which a helper leaves alone.
-//! The helper takes halves of `join`s, and jobs of scopes that were opened within the service. It
-//! also takes jobs of the scope for which it waits, and of the scope whose wait the service ends.
-//! All other jobs are strangers, such as jobs of a scope that encloses the service.
+//! A helper takes these items of a service, and leaves all others alone as strangers, such as jobs
+//! of a scope that encloses the service:
 //!
-//! If the worker that opened a scope spawns a job into it, the job's first word has the number of
-//! services around the scope. By this number the helper decides whether the scope was opened within
-//! the service (`Job::are_within`). A job that another thread has spawned has no such number, and
-//! counts as a job of an enclosing scope.
+//! - halves of `join`s, and jobs of scopes that were opened within the service;
+//! - jobs of the scope for which the helper waits, and of the scope whose wait the service ends.
 //!
-//! A worker that runs the awaited half, or a job of the awaited scope, is a *thief* of the helper.
-//! A helper also helps the thieves of its thieves, and so on. This is leapfrogging (Wagner and
-//! Calder, 1993; Faxén, 2010). Each service has two *wait ids*, numbers that identify waits. `wait`
-//! identifies the wait for the service's half or scope; the service *ends* that wait. If the half
-//! or scope was made in an outer service, `within` identifies the wait that the outer service ends.
-//! A helper that waits for half h follows these ids, even if no thief waits yet:
+//! A scope was opened within the service if more services are around the scope than around the
+//! service. If the worker that opened a scope spawns a job into it, the job's first word has the
+//! number of services around the scope. A job that another thread has spawned has no such number,
+//! and counts as a job of an enclosing scope.
+//!
+//! Suppose a helper waits for half h. The worker that runs h may wait for a half k that a third
+//! worker runs. The helper then also helps the third worker, and so on: *leapfrogging* (Wagner and
+//! Calder, 1993; Faxén, 2010). So each service has two *wait ids*, numbers that identify waits.
+//! `wait` identifies the wait for the service's half or scope; the service *ends* that wait. If the
+//! half or scope was made in an outer service, `within` identifies the wait that the outer service
+//! ends. The helper follows these ids, even if the worker that runs h does not wait yet:
 //!
 //! ```text
 //!  service of worker    runs half          wait   within
@@ -113,13 +114,11 @@ pub(crate) struct Views {
     next: Vec<(WaitId, Option<usize>)>,
 }
 
-/// Takes an item that an open service of another worker has spawned. Leaves out the caller's own
-/// services, `own`.
+/// Takes an item that an open service of another worker than the caller (`own`) has spawned.
 ///
-/// Without `views`, takes only from services that end `wait`. With `views`, takes also from
-/// services within `wait`, at any depth. Takes only an item that `is_such` accepts. The arguments
-/// of `is_such` are the item's words, the wait that the service ends, and the number of services
-/// around that service.
+/// Looks at services that end `wait`; with `views`, also at services within `wait`, at any depth.
+/// Takes only an item that `is_such` accepts. `is_such` gets the item's words, the wait that the
+/// service ends, and the number of services around that service.
 ///
 /// If a service has no such item, asks its worker to offer the halves that it holds. With `raids`,
 /// then takes one of these halves.

@@ -6,19 +6,18 @@
 //! worker, and that all queues were empty in between. Then no worker became active between the
 //! reads, so the pool was idle between them.
 //!
-//! A worker that finds no job *dozes*: it sleeps in `searchers`, or is about to. If the wanted
-//! number of other workers runs, the worker is *spare* instead. A spare worker sleeps in `spares`,
-//! where no job wakes it, and may leave after `keep_alive`.
+//! A worker that finds no job is *spare* if the wanted number of other workers runs. Then it sleeps
+//! in `spares`, where no job wakes it, and may leave after `keep_alive`. Otherwise it *dozes*: it
+//! sleeps in `searchers`, or is about to.
 //!
 //! `running` counts the workers that run a job or look for one. A worker that becomes spare first
 //! leaves `running`, and then asks again whether enough others run. A worker that blocks or waits
-//! can give its *place* away, so that another thread can run in its stead. This worker leaves
-//! `running`, too, and then starts a thread or notifies a spare worker.
+//! can give its *place* away, so that another thread runs in its stead. It leaves `running`, and
+//! then starts a thread or notifies a spare worker.
 //!
-//! Suppose that two workers leave `running` at once. If the later one becomes spare, it sees that
-//! the other has left, and stays awake if it is needed. If the later one gives its place away, it
-//! starts a thread or notifies a spare worker, such as the other. So the pool does not run fewer
-//! workers than it should.
+//! So the pool does not run too few workers, even if two leave `running` at once. If the later one
+//! becomes spare, it sees that the other has left, and stays awake if it is needed. If the later
+//! one gives its place away, it starts a thread or notifies a spare worker, such as the other.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};
@@ -139,10 +138,8 @@ impl Idle {
 
     /// Sleeps in `park` until the worker is notified, or for at most `timeout`. Does not sleep if
     /// `is_needed` returns `true`. The returned `bool` is `true` if the worker was notified or is
-    /// needed.
-    ///
-    /// The worker is not active during this call (I4), but is active afterwards, even if the park
-    /// panics. Meanwhile `may_go` counts the worker if it has a timeout; otherwise `stay` does.
+    /// needed. The worker is not active during this call (I4), but is active afterwards, even if
+    /// the park panics.
     pub fn sleep<'a>(
         &self,
         resting: Resting<'a>,
@@ -169,12 +166,11 @@ impl Idle {
 
     /// Returns how many active workers run a job, or look for one.
     pub fn running(&self) -> usize {
-        // Relaxed, also in the next two functions. A worker that steps aside for another, or
-        // leaves, counts itself off. Then it notifies a spare worker, unless it has started a
-        // thread, or is a guest, whose place ends with it. A worker that becomes spare prepares,
-        // then reads the count. By the fences of the two (LOOK_AGAIN), the spare worker sees the
-        // new count or is notified. Two workers that become spare see each other's changes by the
-        // lock of the crew.
+        // Relaxed, also in the next two functions. Worker A steps aside or leaves: it counts itself
+        // off, then notifies a spare worker. (It notifies none if it has started a thread, or is a
+        // guest, whose place ends with it.) Worker S becomes spare: it prepares, then reads the
+        // count. By the fences of the two (LOOK_AGAIN), S sees the new count or is notified. Two
+        // workers that become spare see each other's changes by the crew's lock.
         self.counts.running.load(Relaxed)
     }
 
@@ -193,8 +189,7 @@ impl Idle {
     /// The second means that another thread must run in this worker's stead.
     ///
     /// Each sleep lasts at most `timeout`. The argument of `is_over` is `true` once the worker has
-    /// slept. If `counts` is `true`, the worker is in the count `running`, and leaves that count
-    /// during this call.
+    /// slept. With `counts`, the worker is in the count `running`, and leaves it during this call.
     pub fn wait<J>(
         &self,
         park: &mut dyn Park,
@@ -262,10 +257,13 @@ const BARRED: usize = 1;
 
 /// How many workers *doze*: each is about to prepare in `searchers`, is prepared, or sleeps.
 ///
-/// If the system offers `membarrier`, a notifier needs a load and no fence while no worker dozes.
-/// This is safe because the first worker to doze makes all threads execute a memory barrier.
-/// Workers that doze later need no barrier: after the first one, notifiers see that a worker dozes,
-/// and so they fence.
+/// A notifier reads `word`. If the word is zero, no worker dozes, and the notifier is done.
+/// Otherwise it notifies by `searchers`, which fences.
+///
+/// If the system offers `membarrier`, the read costs no fence. Instead, a worker that begins to
+/// doze makes all threads execute a barrier, and then sets the bit `BARRED` of `word`. While
+/// `BARRED` is set, further workers need no barrier: all notifiers see a word other than zero, and
+/// so they fence. The last worker to stop dozing clears `BARRED`.
 ///
 /// ```text
 ///  dozer                                       notifier

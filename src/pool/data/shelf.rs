@@ -1,10 +1,8 @@
 //! The shelf: jobs that a waiting worker lays aside, so that other workers find them.
 //!
-//! The *owner* of a scope waits for the scope's jobs. A worker that owns a scope finds these jobs
-//! in its own deque, on the shelf, or at the old end of another worker's deque. The owner takes
-//! only the oldest job of another deque. So while the other worker waits, older jobs in its deque
-//! can hide the scope's jobs from the owner. To prevent this, a waiting worker lays jobs aside
-//! (`worker/waits.rs`):
+//! Worker S waits for the jobs of its scope. Some lie in the deque of worker W, which waits too. S
+//! takes only the oldest job of W's deque, so older jobs there can hide the scope's jobs from S. To
+//! prevent this, a waiting worker such as W lays jobs aside (`worker/waits.rs`):
 //!
 //! - Before the worker lets another thread run in its place, `expose` lays aside the deque's newest
 //!   job of another thread's scope, and all older jobs.
@@ -12,10 +10,10 @@
 //!   the wait is over. `help` lays aside all other jobs that this job has left.
 //!
 //! Jobs of scopes go to the shelf. Other jobs go to the injector, or to the shelf if the injector
-//! is closed. An outside thread that spawns a job into a worker's scope puts the job on the shelf.
-//! In a closing pool, the outside thread runs the job itself. A thread that puts a job on the shelf
-//! wakes the scope's owner by the owner's *bell*, the waker for its waits. The shelf is never
-//! closed: a worker that puts a job there looks there again before it leaves the pool.
+//! is closed. An outside thread that spawns a job into a worker's scope puts it on the shelf, or
+//! runs it itself in a closing pool. A thread that puts a job on the shelf wakes the owner of the
+//! job's scope by that owner's *bell*, the waker for its waits. The shelf is never closed: a worker
+//! that puts a job there looks there again before it leaves the pool.
 
 use crate::pool::frames::frame::bell_of;
 use crate::sync::lock::Mutex;

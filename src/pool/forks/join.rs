@@ -99,24 +99,25 @@ impl<B: Second<R>, R: Send> Half<B, R> {
 impl ThreadPool {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
-    /// On a worker of this pool the first closure runs at once. The second runs afterwards, unless
-    /// another worker has taken it meanwhile. A worker without work can take the second closure at
-    /// any time, whatever the first does. But in a closed pool perhaps no such worker is left, so
-    /// the second might run only after the first. If another worker has taken the closure, the
-    /// caller waits for that worker, and helps it. Meanwhile the caller runs only halves of joins
-    /// and jobs of scopes that the second closure waits for, and calls of
-    /// [`spawn_broadcast`](Self::spawn_broadcast). If there is only other work, another thread
-    /// takes the caller's place until the wait ends, as in [`blocking`](crate::pool::blocking). The
-    /// pool then has up to [`max_threads`](crate::pool::Builder::max_threads) threads. `join`
-    /// allocates nothing, except in a wait that needs more memory than any earlier wait of its
-    /// worker.
+    /// On a worker of this pool the first closure runs at once. Meanwhile a worker without work can
+    /// take the second, whatever the first does. In a closed pool, perhaps no such worker is left.
+    /// If no worker takes the second, the caller runs it after the first. `join` allocates nothing,
+    /// except in a wait that needs more memory than any earlier wait of its worker.
     ///
-    /// On any other thread, the caller hands both closures to a worker, and waits while the worker
-    /// calls `join` with them. If [callers take part](crate::pool::Builder::callers_take_part), a
-    /// caller that is no worker of another pool instead becomes a worker for this call. The caller
-    /// itself runs the closures if the pool is closed, or has no thread and can start none. It also
-    /// runs them if [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) has dropped the
-    /// worker's call before it began.
+    /// If another worker has taken the second closure, the caller waits for that worker, and helps
+    /// it. In this wait the caller runs only halves of joins and jobs of scopes that the second
+    /// closure waits for, and calls of [`spawn_broadcast`](Self::spawn_broadcast). If there is only
+    /// other work, another thread takes the caller's place until the wait ends, as in
+    /// [`blocking`](crate::pool::blocking). The pool then has up to
+    /// [`max_threads`](crate::pool::Builder::max_threads) threads.
+    ///
+    /// On other threads, the caller waits while a worker calls `join` with both closures, unless:
+    ///
+    /// - [Callers take part](crate::pool::Builder::callers_take_part), and the caller is no worker
+    ///   of another pool. Then the caller becomes a worker for this call.
+    /// - The pool is closed, or has no thread and can start none. Or
+    ///   [`Shutdown::Cancel`](crate::executor::Shutdown::Cancel) drops the worker's call before it
+    ///   begins. Then the caller runs the closures.
     ///
     /// # Panics
     ///

@@ -2,9 +2,7 @@
 //!
 //! A scope lies on the stack of its *owner*, the thread that has opened it. The scope holds the
 //! count of unfinished jobs, and the table of the operations that run and drop its jobs. The
-//! address of that table is the scope's id. A closure that captures at most two words lies in its
-//! job. A worker's scope has room for four larger closures: the first four of up to six words that
-//! the owner spawns. Other closures are boxed.
+//! address of that table is the scope's id.
 
 use crate::executor::Executor;
 use crate::idle::Park;
@@ -35,8 +33,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 impl ThreadPool {
-    /// Calls `f` with a scope, waits until every job of the scope has ended, and returns the result
-    /// of `f`.
+    /// Calls `f` with a scope, waits until all its jobs have ended, and returns the result of `f`.
     ///
     /// The jobs may borrow all values that outlive the call. A caller that is a worker of this pool
     /// runs the jobs that are still in its own deque. Then it helps the workers that have taken the
@@ -151,14 +148,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Lets the worker that has opened this scope also run the scope's jobs while it waits for
-    /// inner scopes.
+    /// Lets the worker that has opened this scope run the scope's jobs in waits for inner scopes.
     ///
     /// By default, a worker that waits for a scope runs no job of the enclosing scopes. After this
-    /// call, the worker that has opened this scope also runs jobs of this scope while it waits for
-    /// an inner scope. These are the jobs that it has spawned into this scope since the inner scope
-    /// began. It runs the newest first, until the inner scope's jobs have ended. The order is then
-    /// that of rayon.
+    /// call, the worker that has opened this scope also runs jobs of this scope in its waits for
+    /// inner scopes. These are the jobs that it has spawned since the inner scope began. It runs
+    /// the newest first, until the inner scope's jobs have ended. The order is that of rayon.
     ///
     /// A job of this scope must not want a lock that its spawner holds during the inner scope. If
     /// the job runs on the thread that holds the lock, the job waits for ever.

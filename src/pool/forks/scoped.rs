@@ -1,17 +1,14 @@
 //! Jobs of a scope that have a handle.
 //!
 //! The job and the handle share one allocation. It has the closure, the result, and a mark that the
-//! handle has taken the closure. The job or the handle, whichever comes first, takes the closure
-//! and runs it.
+//! handle has taken the closure. Whichever of the two comes first takes and runs the closure.
 //!
 //! A worker in a wait chooses the jobs that it runs by the id of the wait. If another thread runs
 //! the job, the handle's `join` waits with an id of its own, and not with the scope's. So no other
 //! job of the scope runs in that wait (I9).
 //!
 //! If a job with a handle panics, the scope keeps the panic until the handle's `join` returns it.
-//! At its end the scope resumes a panic that no `join` has returned; `std::thread::scope` panics in
-//! this case, too. A forgotten handle does no harm, since the scope waits for the job, and not for
-//! the handle.
+//! At its end the scope resumes a panic that no `join` has returned.
 
 use super::scope::{Scope, sleep_until};
 use crate::pool::frames::frame::Core;
@@ -255,8 +252,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     }
 
     /// Returns whether the closure has run, or never will. If so, [`join`](Self::join) does not
-    /// wait. A closure that never runs might not be dropped yet, but is dropped before the scope
-    /// ends.
+    /// wait. A closure that never runs is dropped at the latest before the scope ends.
     ///
     /// # Examples
     ///

@@ -2,15 +2,17 @@
 //! yet. A *half* here is the second closure of a `join`; its *owner* is the worker that called
 //! `join`. A *service* is the run of a job for which another thread waits.
 //!
-//! An item that goes through the deque costs a fence, so a worker *holds* its halves as long as no
-//! other worker wants work. The worker *offers* its halves by pushing all of them to its deque,
-//! oldest first. It does so if another worker has asked for halves, and before it begins a service
-//! or a scope, waits, or blocks. It also does so if it begins to hold a half while its deque is
-//! empty and another worker sleeps, or is about to. If the owner offers nothing for a long time, a
-//! thief *raids* it: the thief takes the oldest half that the owner holds.
+//! An item that goes through the deque costs a fence, so an owner holds its halves as long as no
+//! other worker wants work. The owner *offers* all its halves, pushing them to its deque oldest
+//! first:
 //!
-//! The owner *lets go* of a half by taking it off the list, to run or drop it itself. If the owner
-//! does so during a raid, it waits for the raid's end before it runs, drops or frees the half.
+//! - if another worker has asked for halves;
+//! - before it begins a service or a scope, waits, or blocks;
+//! - if it begins to hold a half, its deque is empty, and another worker sleeps or is about to.
+//!
+//! If the owner offers nothing for a long time, a thief *raids* it: the thief takes the oldest half
+//! that the owner holds. The owner *lets go* of a half by taking it off the list, to run or drop it
+//! itself. During a raid, it waits for the raid's end before it runs, drops or frees the half.
 //!
 //! ```text
 //!  owner                                        raider
@@ -27,9 +29,8 @@
 //!
 //! A half that was offered or taken has a mark. Halves are offered and taken oldest first, so in
 //! the list the older halves have marks and the newer halves have none. Only the owner changes
-//! `newest`, with one exception: a raider that leaves no half behind clears it. Before the frame of
-//! a half ends, the owner takes the half off the list, marked or not. Then the owner waits until no
-//! raider is left.
+//! `newest`, except that a raider that leaves no half behind clears it. The owner also takes a
+//! marked half off the list, and waits until no raider is left, before the half's frame ends.
 
 use crate::deque::Worker;
 use crate::pool::{HELD, JOINED, KEPT_OUT, LET_GO, STOCKED};

@@ -220,12 +220,13 @@ impl Builder {
     /// park may run jobs by [`yield_now`](crate::pool::yield_now).
     /// [`wait_idle`](ThreadPool::wait_idle) does not wait for jobs that a park runs in another way.
     ///
-    /// The pool passes a panic of `make`, of the park or of its waker to the [panic
-    /// handler](Self::panic_handler). If `make` panics, the worker sleeps in the default park. If
-    /// the park panics, the worker goes on with the same park. If the waker panics, the pool wakes
-    /// another worker for the job, and the thread that has called the waker goes on. A worker that
-    /// the waker has not unparked can then sleep for ever, and so can a thread that waits for the
-    /// pool's end.
+    /// The pool passes these panics to the [panic handler](Self::panic_handler):
+    ///
+    /// - of `make`: the worker then sleeps in the default park;
+    /// - of the park: the worker goes on with the same park;
+    /// - of the park's waker: the pool wakes another worker for the job, and the thread that has
+    ///   called the waker goes on. A worker that the waker has not unparked can then sleep for
+    ///   ever, and so can a thread that waits for the pool's end.
     ///
     /// # Examples
     ///
@@ -297,8 +298,7 @@ impl Builder {
 
     /// Sets whether an outside thread that calls [`join`](ThreadPool::join) or
     /// [`scope`](ThreadPool::scope) is a worker during the call, as in
-    /// [`take_part`](ThreadPool::take_part). The default is `false`: the thread waits for the
-    /// workers.
+    /// [`take_part`](ThreadPool::take_part). The default is `false`: it waits for the workers.
     ///
     /// # Examples
     ///

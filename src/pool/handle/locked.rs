@@ -20,8 +20,8 @@ use std::io;
 ///
 /// `LockedPool` is the baseline that a better pool has to beat, and the oracle with which it has to
 /// agree. A panic of a job is counted, and ends no thread. Dropping the pool [shuts it
-/// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops its own
-/// pool does not wait, and the threads leave when all accepted jobs have run.
+/// down](Self::shutdown) with `Drain`: the threads leave when all accepted jobs have run. The drop
+/// waits for the threads, unless a worker drops its own pool.
 ///
 /// # Examples
 ///

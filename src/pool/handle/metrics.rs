@@ -9,8 +9,7 @@ use alloc::vec::Vec;
 
 /// The work that a pool has done so far, and the jobs that it holds: [`ThreadPool::metrics`].
 ///
-/// Most names are tokio's. Each figure was true at some moment, but the figures do not form one
-/// snapshot.
+/// Most names are tokio's. Each figure was true at some moment, but the figures form no snapshot.
 ///
 /// # Examples
 ///

@@ -22,31 +22,31 @@ use std::io;
 /// A work-stealing pool: each thread has a deque of its own, from which the other threads steal.
 ///
 /// The jobs that a worker spawns go to its own deque. The worker runs the newest of them first, and
-/// a worker without a job steals the oldest. Jobs that threads outside the pool spawn are queued,
-/// first in, first out.
+/// a worker without a job steals the oldest. Jobs from outside the pool are queued, first in, first
+/// out.
 ///
 /// Clones are handles of the same pool. Dropping the last handle [shuts the pool
-/// down](Self::shutdown) with `Drain`, and waits for the threads. But a worker that drops the last
-/// handle does not wait, and the threads leave when all accepted jobs have run.
+/// down](Self::shutdown) with `Drain`: the threads leave when all accepted jobs have run. The drop
+/// waits for the threads, unless a worker drops the handle.
 ///
 /// # Progress
 ///
-/// Spawning is lock-free while no worker has to be woken, with two exceptions. The first job starts
-/// the threads. While the system gives fewer threads than wanted, each spawn from outside tries to
-/// start the missing threads.
+/// Spawning is lock-free, except for a spawn that wakes a worker or tries to start threads. The
+/// first job starts the threads. While the system gives fewer threads than wanted, each spawn from
+/// outside tries to start the missing ones.
 ///
 /// # Order
 ///
 /// In each *turn* a worker runs one job, usually the newest of its own. A future that wakes itself
 /// while a worker polls it has *yielded*. Such a future waits until the worker's deque is empty,
-/// and queues behind earlier futures that have yielded on this worker. But in one of eight turns
-/// with an empty deque, the worker first takes up to 32 jobs from outside the pool.
+/// behind earlier futures that have yielded on this worker. In one of eight turns with an empty
+/// deque, the worker first takes up to 32 jobs from outside the pool.
 ///
 /// Jobs that keep spawning must not starve other jobs. So there are two exceptions:
 ///
-/// - After 61 jobs a turn begins with the oldest job that was spawned from outside. Jobs that ran
-///   inside other jobs count too. If futures have yielded on the worker, every second of these
-///   turns begins with the oldest of these futures instead.
+/// - After 61 jobs, with those that ran inside other jobs, a turn begins with the oldest job that
+///   was spawned from outside. Every second of these turns instead begins with the oldest future
+///   that has yielded on the worker, if there is one.
 /// - Every 16th of these turns begins with the oldest job of a random worker, possibly its own.
 ///
 /// # Examples
@@ -94,8 +94,7 @@ impl ThreadPool {
     /// Spawns a closure, and returns the handle of its task. Allocates once.
     ///
     /// If the pool is closed, or has no thread and can start none, the closure is dropped. The
-    /// handle then reports a cancellation. [`try_spawn`](Self::try_spawn) gives the closure back
-    /// instead.
+    /// handle then reports a cancellation. [`try_spawn`](Self::try_spawn) gives the closure back.
     ///
     /// # Examples
     ///
@@ -146,8 +145,7 @@ impl ThreadPool {
     /// # Errors
     ///
     /// [`Rejected`] with the closure as a job. The reason is [`Reason::Closed`] after
-    /// [`shutdown`](Self::shutdown), and [`Reason::Full`] if the system gives the pool no thread at
-    /// all.
+    /// [`shutdown`](Self::shutdown), and [`Reason::Full`] if the system gives the pool no thread.
     ///
     /// # Examples
     ///
@@ -231,12 +229,11 @@ impl ThreadPool {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
-    /// [`max_threads`](crate::pool::Builder::max_threads), and
-    /// [`Unsupported`](io::ErrorKind::Unsupported) if [the user's
-    /// code](crate::pool::Builder::build_with) starts the threads. In both cases the pool is
-    /// unchanged. If the system refuses a thread, returns the system's error. The pool then has
-    /// fewer threads than wanted.
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if `threads` is zero or more than
+    ///   [`max_threads`](crate::pool::Builder::max_threads). The pool is then unchanged.
+    /// - [`Unsupported`](io::ErrorKind::Unsupported) if [the user's
+    ///   code](crate::pool::Builder::build_with) starts the threads. The pool is then unchanged.
+    /// - The system's error if it refuses a thread. The pool then has fewer threads than wanted.
     ///
     /// # Examples
     ///
@@ -252,8 +249,7 @@ impl ThreadPool {
         Pool::resize(self.shared(), threads)
     }
 
-    /// Waits until all accepted jobs have run, with the jobs that these have spawned, and the calls
-    /// of broadcasts.
+    /// Waits until all accepted jobs, the jobs that they spawn, and calls of broadcasts have run.
     ///
     /// If other threads submit jobs meanwhile, this returns once there was a moment at which no job
     /// was left. The jobs' writes happen before this returns.

@@ -2,8 +2,7 @@
 //! `Cancel`, this thread then drops the queued jobs, ends the futures, and cancels the token of the
 //! pool's end (`Executor::end`). With `Drain`, the workers run the queued jobs. Then the last
 //! thread in `present`, the count of the pool's threads, ends the futures, drops any job that is
-//! left, and cancels the token. Last, the thread that shuts the pool down waits until `present` is
-//! zero.
+//! left, and cancels the token. The thread that shuts the pool down waits until `present` is zero.
 
 use super::locked::LockedPool;
 use super::{PoolHandle, ThreadPool};
@@ -26,9 +25,8 @@ impl ThreadPool {
     /// Refuses further jobs and waits until every thread has ended. By then the pool's futures have
     /// ended or were dropped, too. `how` says whether the pool runs the queued jobs or drops them.
     ///
-    /// The pool also refuses the jobs that a running job spawns from now on. A later call also
-    /// waits, and a later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this
-    /// returns.
+    /// The pool also refuses jobs that running jobs spawn from now on. A later call also waits, and
+    /// a later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -56,9 +54,8 @@ impl ThreadPool {
     /// blocks no thread, unlike [`wait_idle`](Self::wait_idle), and does not keep the pool open.
     ///
     /// The returned future does not wait for spawned futures that are pending, so these may await
-    /// it. But a job of the pool must not block on it: the returned future waits for the end of
-    /// this job. A hook of the pool must not block on it either. Nor must a destructor that runs
-    /// while [`Shutdown::Cancel`] drops a job. Each of these would block for ever.
+    /// it. But it waits for each job's end, so a job of the pool that blocks on it blocks for ever.
+    /// So does a hook, or a destructor that runs while [`Shutdown::Cancel`] drops a job.
     ///
     /// # Examples
     ///
@@ -113,8 +110,7 @@ impl ThreadPool {
     }
 
     /// Refuses further jobs as [`shutdown`](Self::shutdown) does, but does not wait for the
-    /// threads. Dropping the last handle later does not wait for them either. Any thread may call
-    /// this.
+    /// threads. Nor does dropping the last handle later. Any thread may call this.
     ///
     /// # Examples
     ///
@@ -168,17 +164,15 @@ impl LockedPool {
     ///
     /// # Examples
     ///
-    /// [`ThreadPool::drained`](crate::ThreadPool::drained) has an example of a future that awaits
-    /// the jobs.
+    /// [`ThreadPool::drained`](crate::ThreadPool::drained) has an example.
     pub fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         until(Unwatched::clone(&self.shared), |it| &it.quiet, |it| it.is_quiet())
     }
 
     /// Refuses further jobs, and waits until all accepted jobs have run or were dropped.
     ///
-    /// The pool also refuses the jobs that a running job spawns from now on. A later call also
-    /// waits, and a later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this
-    /// returns.
+    /// The pool also refuses jobs that running jobs spawn from now on. A later call also waits, and
+    /// a later `Cancel` replaces an earlier `Drain`. The jobs' writes happen before this returns.
     ///
     /// # Errors
     ///
@@ -262,14 +256,12 @@ impl Pool {
         current::as_stranger(self.id, || current::as_dropper(self.id, f));
     }
 
-    /// Drops the queued jobs, wherever they are. A job that is queued later is dropped by a worker
-    /// that looks for its next job.
+    /// Drops all queued jobs. A worker that looks for its next job drops one that is queued later.
     ///
-    /// This call can miss a job that a waiting worker is moving. After the move, that worker sets
-    /// `MISSED`, and the thread that waits for the pool's end calls `discard` again. This call does
-    /// not drop a job of a worker's scope, but moves it to the shelf. During this move, workers
-    /// that find no job can leave. So afterwards this call starts a thread if all workers that are
-    /// left block.
+    /// A waiting worker may be moving a job, which this call misses. After the move, that worker
+    /// sets `MISSED`, and the thread that waits for the pool's end calls `discard` again. A job of
+    /// a worker's scope is not dropped, but moved to the shelf. Workers that find no job during
+    /// this move can leave. So this call then starts a thread if all workers that are left block.
     #[cold]
     fn discard(this: &Arc<Self>) {
         this.fence_as_sleeper();

@@ -250,11 +250,10 @@ impl Pool {
         drop(crew);
         // Relaxed: `may_go` and `stay` are hints. A worker that is woken needlessly sleeps again.
         if surplus > self.idle.may_go.load(Relaxed) {
-            // A worker that sleeps without a timeout (`stay`) never leaves by itself. If it is
-            // woken, it finds `SPARE`, sleeps again with a timeout, and can then leave.
-            // `notify_one` would wake the same worker each time, the last to fall asleep.
-            // `notify_many` wakes twice as many workers as are surplus. So the next calls of
-            // `end_blocking` need to wake none.
+            // A worker that sleeps without a timeout (`stay`) never leaves by itself. Once woken,
+            // it finds `SPARE`, sleeps again with a timeout, and can then leave. `notify_one` would
+            // wake the same worker each time, the last to fall asleep. Twice as many workers as are
+            // surplus are woken, so that the next calls need to wake none.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {
@@ -283,11 +282,11 @@ impl Pool {
         }
     }
 
-    /// Removes a worker's seat, so that other threads can no longer steal from the worker or pin
-    /// jobs to it. The worker no longer counts as running, and this call notifies another worker. A
-    /// worker keeps its seat if jobs are pinned to it. A discharged worker also keeps its seat in a
-    /// closing pool, because perhaps no other worker is left to run the jobs. If the worker keeps
-    /// its seat, it is no longer discharged, and this call returns `false`.
+    /// Removes a worker's seat and returns `true`, unless the worker has to stay. Other threads can
+    /// no longer steal from the worker or pin jobs to it. It no longer counts as running, and this
+    /// call notifies another worker. A worker has to stay if jobs are pinned to it. So does a
+    /// discharged worker in a closing pool, because perhaps no other worker is left to run the
+    /// jobs. A worker that stays is no longer discharged.
     pub(crate) fn unseat(this: &Arc<Self>, seat: &Arc<Seat>, is_discharged: bool) -> bool {
         let mut crew = this.crew.lock();
         if seat.has_pinned() || is_discharged && crew.is_closing {
@@ -376,13 +375,13 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// If this worker has given its place away, the pool is closing, and all other threads block
-    /// too, starts a thread for the remaining jobs. Starts none in a hosted pool, or beyond
-    /// `max_threads`. Called after this worker has put jobs into its own deque, or has moved jobs.
+    /// Called after this worker has put jobs into its own deque, or has moved jobs. A worker that
+    /// has given its place away runs none of them before it takes its place back. In a closing
+    /// pool, the other threads may have left. So if all others have left or block, this call starts
+    /// a thread for the jobs. Starts none in a hosted pool, or beyond `max_threads`.
     ///
-    /// This worker runs none of these jobs before it takes its place back, and the other threads
-    /// may have left. A thread that leaves after this call takes the lock of the crew later. So
-    /// that thread sees the jobs, and itself starts a thread for them (`unseat`).
+    /// A thread that leaves after this call takes the lock of the crew later. So that thread sees
+    /// the jobs, and itself starts a thread for them (`unseat`).
     #[inline(always)]
     pub(crate) fn start_if_closing(&self) {
         if self.has_stepped_aside.get() {

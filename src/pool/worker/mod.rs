@@ -1,8 +1,7 @@
 //! The life of a worker: it finds a job and runs it, which is one *turn*, or sleeps. Before each
 //! turn it reads the word `attention`, whose bits call it to other work. A worker is *spare* if
 //! enough others run; it then sleeps where no job wakes it. A future has *yielded* if it woke
-//! itself while a worker polled it. A *tombstone* is a queued job whose task some thread has
-//! already claimed.
+//! itself while a worker polled it. A *tombstone* is a queued job whose task is claimed already.
 
 pub(crate) mod crew;
 pub(crate) mod local;

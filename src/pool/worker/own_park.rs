@@ -19,11 +19,9 @@ pub(super) fn make(pool: &Arc<Pool>, seat: &Arc<Seat>) -> Box<dyn Park> {
     Box::new(OwnPark { park, pool: Arc::clone(pool), seat: Arc::clone(seat) })
 }
 
-/// A park of the user's, whose wakers catch the panics of the user's wakers.
-///
-/// Otherwise such a panic would reach the notifier. If the notifier is a worker that has just taken
-/// a job, the job would be lost. If the notifier is closing the pool, the pool would stay half
-/// closed.
+/// A park of the user's, whose wakers catch the panics of the user's wakers. Otherwise such a panic
+/// would reach the notifier, which could then lose a job that it has just taken. A notifier that
+/// closes the pool would leave it half closed.
 struct OwnPark {
     park: Box<dyn Park>,
     pool: Arc<Pool>,
@@ -87,11 +85,10 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Notifies another worker in place of one that looks for no job: that worker runs a job in its
-/// park, or its waker has panicked. Its notifier has taken it off the list of sleepers. If its
-/// waker has panicked, it perhaps sleeps on.
+/// Called when a notifier has taken worker N off the list of sleepers, but N looks for no job. For
+/// N runs a job in its park, or N's waker has panicked. Notifies another worker in N's place.
 ///
-/// If the other worker looks for no job either, its waker calls `pass_on` again, on this thread.
+/// If that worker, M, looks for no job either, M's waker calls `pass_on` again, on this thread.
 /// That inner call only makes the loop below notify a further worker. A recursion might not end,
 /// because a worker that has woken can soon be on the list again. The loop makes at most as many
 /// rounds as there are workers. Then each worker is awake, has been awake, or is off the list.

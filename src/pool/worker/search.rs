@@ -1,5 +1,4 @@
-//! How a worker looks for its next job: in its deque, in the injector, on the shelf, and at other
-//! workers' seats.
+//! How a worker finds a job: in its deque, the injector, the shelf, or at other workers' seats.
 //!
 //! A *turn* is the run of one job. The *shelf* has jobs that waiting workers have laid aside. A
 //! future has *yielded* if it woke itself while a worker polled it. A *tombstone* is a queued job
@@ -178,9 +177,8 @@ impl Local {
     /// worker looks, notifiers wake no other worker.
     ///
     /// A worker whose last sleep was short searches for longer, even if others search too. So if
-    /// the next job comes soon, no thread has to be woken. In an idle pool the sleeps are long, so
-    /// the searches are short. The rule is from Karlin, Li, Manasse and Owicki, "Empirical Studies
-    /// of Competitive Spinning for a Shared-Memory Multiprocessor" (1991).
+    /// the next job comes soon, no thread has to be woken. The rule is from Karlin et al.,
+    /// "Empirical Studies of Competitive Spinning for a Shared-Memory Multiprocessor" (1991).
     #[cold]
     pub(crate) fn search(&self) -> Next {
         let shared = &*self.shared;

@@ -137,9 +137,9 @@ impl Local {
     }
 
     /// Moves a job that this worker has popped or stolen to the shelf or the injector
-    /// (`Pool::lay_aside`). Before the move no queue had the job, so the other workers of a closing
-    /// pool might have left. A worker that has given its place away leaves the job to others. If
-    /// all others have left or block, `start_if_closing` starts a thread for it, but not beyond
+    /// (`Pool::lay_aside`). If this worker has given its place away, it leaves the job to others.
+    /// But in a closing pool these might have left, since before the move no queue had the job. So
+    /// if all others have left or block, `start_if_closing` starts a thread, but not beyond
     /// `max_threads` or in a hosted pool.
     pub(crate) fn lay_aside(&self, job: Job) {
         self.shared.lay_aside(job);
@@ -171,15 +171,13 @@ impl Local {
         Some(job)
     }
 
-    /// Sleeps for at most `timeout`, until the wait is over or there is a job that may run within
-    /// it. Runs that job.
+    /// Sleeps, for at most `timeout`, until the wait is over or a job may run in it. Runs that job.
     ///
     /// If there are jobs, but none that may run within the wait, the worker gives its place to
     /// another thread, and sleeps on. A worker that serves a scheduler does this even if there are
-    /// no jobs, so that another thread can serve. In this sleep, an urgent job wakes the worker,
-    /// too. So does a job of its scope that comes to the shelf. So does `recall`, when too few
-    /// workers run, or the pool closes. If no thread takes the place, the worker sleeps for at most
-    /// `PAUSE`.
+    /// no jobs, so that another thread can serve. If no thread takes the place, this sleep lasts at
+    /// most `PAUSE`. The sleep also ends for an urgent job, or for a job of the worker's scope that
+    /// comes to the shelf. `recall` ends it when too few workers run, or the pool closes.
     fn sleep_in_wait(
         &self,
         wait: WaitId,
@@ -205,10 +203,10 @@ impl Local {
         }
         current::aside(|| {
             // If too few workers run, or the pool closes, `recall` clears this worker's flag
-            // `relies_on_others` and rings its bell. In a section that blocks, `recall` might have
-            // done so before this wait began, and does not do it again. Then `relies` returns
-            // `false`, and this wait sleeps for at most `PAUSE`. Relaxed: `recall` clears the flag
-            // before it rings the bell, so a worker that the bell wakes sees the flag cleared.
+            // `relies_on_others` and rings its bell, but only once. In a section that blocks, that
+            // can come before this wait. Then `relies` returns `false`, and this wait sleeps for at
+            // most `PAUSE`. Relaxed: `recall` clears the flag before it rings the bell, so a worker
+            // that the bell wakes sees the flag cleared.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
@@ -247,12 +245,12 @@ impl Local {
         }
     }
 
-    /// Lays aside the newest job in this deque that belongs to another thread's scope, and all
-    /// older jobs. So no older job hides the jobs of such scopes from their owners.
+    /// Looks only below the oldest half of a `join` in this deque. Lays aside the newest job there
+    /// that belongs to another thread's scope, and all older jobs. So no older job hides the jobs
+    /// of such scopes from their owners.
     ///
-    /// This call stops at the oldest half of a `join`, which has to stay in this deque. So the jobs
-    /// above that half stay, too. If a job that `help` runs has spawned them, `help` later runs
-    /// them or lays them aside.
+    /// The half has to stay in this deque, so the jobs above it stay, too. If a job that `help`
+    /// runs has spawned them, `help` later runs them or lays them aside.
     pub(crate) fn expose(&self) {
         let mut newest = None;
         self.deque.look_through(|index, words| {
