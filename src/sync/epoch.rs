@@ -1,9 +1,9 @@
 //! Reclamation: freeing objects that another thread may still be reading.
 //!
 //! *On the machine* crossbeam-epoch reclaims: an object stays alive while a pinned thread can still
-//! reach it. A pin or a retirement can run any function that was deferred in its collector. In
-//! crossbeam-epoch's default collector, that could be the user's function, in the middle of a
-//! deque's operation or under a pool's lock. So this crate has a collector of its own.
+//! reach it. A pin or a retirement can run any function that was deferred in its collector. In the
+//! default collector, that could be the user's function, in the middle of a deque's operation or
+//! under a pool's lock. So this crate has a collector of its own.
 //!
 //! *In a model* the most eager reclaimer that crossbeam-epoch's contract permits takes its place.
 //! It poisons a retired object as soon as no guard keeps the object. Two kinds of guards keep it:

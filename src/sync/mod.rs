@@ -1,10 +1,9 @@
 //! The one door to atomics, `UnsafeCell`, threads, clocks and reclamation.
 //!
-//! Other modules take all of these from `sync`, and never name `core::sync`, `std::sync`,
-//! `std::thread` or `UnsafeCell` (`tests/house/rules.rs` checks). So this folder alone decides
-//! whether the crate runs on the machine or inside a loom model. Where the machine and the model
-//! must differ, the difference is one small type. Each type's file argues that the model permits at
-//! least the executions of the machine:
+//! Only this folder names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
+//! (`tests/house/rules.rs` checks). So it alone decides whether the crate runs on the machine or
+//! inside a loom model. Where the two must differ, the difference is one small type. Each type's
+//! file argues that the model permits at least the executions of the machine:
 //!
 //! | file | on the machine | in a model |
 //! |---|---|---|

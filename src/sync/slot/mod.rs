@@ -4,9 +4,8 @@
 //! again meanwhile, the copy may be torn. So a copy, a `Copied`, must not be opened until a claim
 //! has shown that the slot was not written during the copy. There are three forms of a slot.
 //!
-//! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations on
-//! possibly uninitialised memory. Padding is uninitialised, and so is a slot that was never
-//! written.
+//! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations. The
+//! memory may be uninitialised: padding is, and so is a slot that was never written.
 //!
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
 //! slot is a copy of the pointer. Only opening the copy touches the payload, so loom reports an
