@@ -2,16 +2,13 @@
 //! Lock-free parts for people who build schedulers.
 //!
 //! filch has three parts: a work-stealing deque, a queue for many producers and consumers, and an
-//! event count on which threads sleep. Tasks and a work-stealing thread pool are built from these
-//! parts. The trait [`Executor`] is the interface by which a pool accepts work. A scheduler
-//! [shares](fair) the time of any executor's threads among queues, by weight.
+//! event count on which threads sleep. Tasks, a work-stealing pool and a fair scheduler are built
+//! from these parts. The trait [`Executor`] is the interface by which a pool accepts work.
 //!
 //! `Worker`, `Stealer` and `Injector` are drop-in replacements for crossbeam-deque's, without
-//! undefined behaviour, and model-checked. Outside `src/sync`, each memory ordering stronger than
-//! `Relaxed` has a name, and `proofs/orderings.md` argues each. `cargo xtask orderings` weakens
-//! each in turn, and checks that a model then fails. For the orderings that no model can judge,
-//! `loom-tests/unwitnessed.md` names litmus tests. The [guide] shows how to use the crate, and how
-//! to port code to it from other crates.
+//! undefined behaviour. loom models check them. Outside `src/sync`, each memory ordering stronger
+//! than `Relaxed` has a name, and `proofs/orderings.md` argues each. The [guide] shows how to use
+//! the crate, and how to port code to it from other crates.
 //!
 //! - [`Worker`] and its [`Stealer`]s: a deque with one owner, from which other threads steal.
 //! - [`Injector`]: a FIFO queue to which any thread pushes, and from which any thread takes.
@@ -19,7 +16,7 @@
 //!   [`Searchers`](idle::Searchers) skips the wake-up while a thread is searching for work.
 //! - [`ThreadPool`]: a work-stealing pool. [`LockedPool`](pool::LockedPool): a pool with one queue
 //!   under one lock.
-//! - [`FairScheduler`]: shares the threads of any executor among queues.
+//! - [`FairScheduler`]: [shares](fair) the time of any executor's threads among queues, by weight.
 //!
 //! The README has a table with the order, the progress and the allocations of each structure.
 //!
@@ -63,9 +60,9 @@
 //! - Each pushed item is taken once, or dropped once with its queue. The pusher's actions before
 //!   the push happen before the taker's actions after the take.
 //! - `Empty` is true: if a call returns `Empty`, the queue was empty at some moment of the call.
-//! - No operation of a deque, an injector or an event count waits for a stopped thread, with one
-//!   exception, which [`Injector`] describes and bounds. A thread that dies in the middle of a
-//!   steal holds up no other thread.
+//! - No operation of a deque, an injector or an event count waits for a stopped thread. The
+//!   exception is one wait of bounded length, which [`Injector`] describes. A thread that dies in
+//!   the middle of a steal holds up no other thread.
 //! - Memory that another thread may be writing is read by atomic operations only.
 //!
 //! # What is not promised
@@ -74,9 +71,8 @@
 //! - There is no bound on how long a deque's memory is kept: a `Stealer` keeps it until the last
 //!   handle is dropped.
 //! - The promises above are not made for targets without 64-bit atomics. Such targets have no
-//!   `Injector` and no `EventCount`, and an index has 30 bits instead of 62. Suppose a thief is
-//!   stopped inside one steal while exactly a multiple of 2³⁰ items go by. That thief would take a
-//!   wrong item.
+//!   `Injector` and no `EventCount`, and an index has 30 bits instead of 62. A thief takes a wrong
+//!   item if exactly a multiple of 2³⁰ items go by while the thief is stopped inside one steal.
 //!
 //! # Memory
 //!
@@ -101,8 +97,8 @@
 //! [`ThreadPool::metrics`] and [`Queue::metrics`](fair::Queue::metrics) return counts and times,
 //! and [`FairScheduler::report`] the shares of queues. [`trace::Timeline`] records which thread ran
 //! a task of which queue, and when, for Perfetto. [`trace::prometheus`] writes the metrics as text
-//! for Prometheus. The `{:?}` of a deque or an injector shows how many items it holds. The `{:?}`
-//! of a queue or a scheduler shows how many of its tasks are pending.
+//! for Prometheus. `{:?}` shows how many items a deque or an injector holds, and how many tasks of
+//! a queue or a scheduler are pending.
 //!
 //! # Models
 //!

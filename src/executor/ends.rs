@@ -35,23 +35,20 @@ pub enum Shutdown {
     /// The executor runs the jobs.
     Drain,
     /// The executor drops the queued jobs, and their handles report a cancellation. A job that has
-    /// begun is not interrupted: it runs to its end, and so do the second closures of its `join`s.
-    /// A `join` from a thread outside the pool also runs both closures. If the `join` has queued a
-    /// job for them, and the pool drops that job, the calling thread runs both. Each queued job of
-    /// a scope runs or is dropped. If one was dropped, the scope panics or returns an error at its
-    /// end.
+    /// begun is not interrupted. A `join` still runs both closures, and the calling thread runs
+    /// those whose queued job the pool drops. Each queued job of a scope runs or is dropped. If one
+    /// was dropped, the scope panics or returns an error at its end.
     ///
     /// The thread that shuts the pool down drops the queued jobs, however busy the workers are.
     /// Workers drop the jobs that this thread misses, and jobs that are queued later. A worker
-    /// looks for such jobs after each job that it has run. Within a job, it looks for them in
+    /// looks for such jobs after each job. Within a job, it does so only in
     /// [`yield_now`](crate::pool::yield_now), [`yield_local`](crate::pool::yield_local) and
-    /// [`run_until`](crate::pool::run_until), but in no other wait. While a thread drops jobs, it
-    /// counts as a thread of the pool. So a destructor that would wait for the pool gets
-    /// [`WouldDeadlock`].
+    /// [`run_until`](crate::pool::run_until). A thread that drops jobs counts as a thread of the
+    /// pool. So a destructor that would wait for the pool gets [`WouldDeadlock`].
     ///
     /// The thread that shuts the pool down drops the tasks of queues over the pool last. So a
-    /// destructor on that thread must not join a job that waits for a task of a paused queue. Both
-    /// would wait for ever, because that thread would drop the task only after the destructor.
+    /// destructor that it runs must not join a job that waits for a task of a paused queue: both
+    /// would wait for ever.
     Cancel,
 }
 

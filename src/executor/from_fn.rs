@@ -22,11 +22,11 @@ use core::num::NonZeroUsize;
 /// | `spawn` of rayon | [`with_yield_now`](FromFn::with_yield_now) |
 /// | `spawn` of tokio | [`with_execute_last`](FromFn::with_execute_last) |
 ///
-/// If the function refuses the scheduler's next job as [`Full`](super::Reason::Full), the thread
-/// serves the scheduler's queues for another quantum instead. So a bounded queue should accept
-/// the scheduler's next jobs even beyond its bound. To tell these jobs from others, set a function
-/// by [`with_execute_last`](FromFn::with_execute_last), which then gets the scheduler's next jobs.
-/// At most `parallelism` of them wait at once.
+/// A bounded queue should accept the scheduler's next jobs even beyond its bound. To tell these
+/// jobs from others, set a function by [`with_execute_last`](FromFn::with_execute_last), which then
+/// gets them. At most `parallelism` of them wait at once. If the function refuses such a job as
+/// [`Full`](super::Reason::Full), the thread serves the scheduler's queues for another quantum
+/// instead.
 ///
 /// # Panics
 ///
@@ -145,10 +145,10 @@ impl<F> FromFn<F> {
     /// .with_yield_now(|| _ = rayon::yield_now());
     /// ```
     ///
-    /// A [scheduler](crate::FairScheduler) over this executor serves its queues by jobs of the
-    /// executor. After each [quantum](crate::fair::Builder::quantum), such a job calls `yield_now`,
-    /// and so its thread runs one other job. The function must not run all the waiting jobs.
-    /// Otherwise the thread would serve no queue while the executor has other work.
+    /// A thread that serves a [scheduler](crate::FairScheduler) would take the scheduler's next job
+    /// before all other jobs. So after each [quantum](crate::fair::Builder::quantum), the thread
+    /// first calls `yield_now`, to run one other job. The function must not run all the waiting
+    /// jobs, because the thread serves no queue meanwhile.
     ///
     /// Do not instead give [`with_execute_last`](Self::with_execute_last) a function that spawns
     /// rayon's `yield_now` and the scheduler's job as one closure. While that `yield_now` runs

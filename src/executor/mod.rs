@@ -96,13 +96,14 @@ pub trait Executor: Send + Sync {
     /// Returns the id of this executor. All handles to one executor return the same id, and no
     /// other executor returns it.
     ///
-    /// By the id, a thread that runs a job of this executor recognizes the executor's other tasks.
-    /// If the thread waits for such a task, it runs the task itself. If it waits for a scheduler
-    /// over this executor to become idle or to shut down, it gets [`WouldDeadlock`].
+    /// By the id, a waiting thread recognizes that it runs a job of this executor:
     ///
-    /// By default `None`. Then a thread that waits for a task of this executor never runs the task
-    /// itself. A scheduler over this executor then returns [`WouldDeadlock`] only on threads that
-    /// serve the scheduler's own queues.
+    /// - If the thread waits for a task of this executor, it runs the task itself.
+    /// - If it waits for a scheduler over this executor to become idle or to shut down, it gets
+    ///   [`WouldDeadlock`].
+    ///
+    /// By default `None`. Then no thread runs a task of this executor for which it waits. Only
+    /// threads that serve a scheduler's own queues then get [`WouldDeadlock`].
     ///
     /// # Examples
     ///
@@ -142,14 +143,13 @@ pub trait Executor: Send + Sync {
         self.execute(job)
     }
 
-    /// Runs one queued job of this executor on this thread. By default does nothing. Implement it
-    /// if [`execute_last`](Self::execute_last) cannot put a job behind the queued ones.
+    /// Runs one queued job of this executor on this thread. By default does nothing.
     ///
-    /// A scheduler's jobs at its executor are called *tickets*. At the end of a ticket's
-    /// [quantum](crate::fair::Builder::quantum), the scheduler calls this method, and then passes
-    /// the next ticket to `execute_last`. An executor whose `execute_last` puts a job behind the
-    /// others needs no `yield_now`. rayon cannot put a job behind the others: see
-    /// [`FromFn::with_yield_now`].
+    /// A scheduler serves its queues by jobs of its executor, its *tickets*. When a ticket's
+    /// [quantum](crate::fair::Builder::quantum) is over, the ticket calls this method, and then
+    /// passes the next ticket to [`execute_last`](Self::execute_last). Implement this method if
+    /// `execute_last` cannot put that ticket behind the queued jobs, so that other jobs get their
+    /// turn. rayon is an example: see [`FromFn::with_yield_now`].
     ///
     /// # Examples
     ///
@@ -187,11 +187,10 @@ pub trait Executor: Send + Sync {
     /// Returns whether the executor never runs more jobs at once than
     /// [`parallelism`](Self::parallelism), and queues the others. By default `false`.
     ///
-    /// A scheduler serves its queues by jobs that are called *tickets*. It submits at most as many
-    /// tickets as the executor's parallelism, which it reads again before each ticket. If this
-    /// method returns `true`, the scheduler submits one more ticket. That ticket begins as soon as
-    /// the executor has room: because the executor has grown, or because another thread replaces a
-    /// thread that blocks.
+    /// A scheduler serves its queues by jobs of its executor, its *tickets*. Their number is at
+    /// most the executor's parallelism, which the scheduler reads again before each. If this method
+    /// returns `true`, the scheduler submits one more. That ticket begins as soon as the executor
+    /// has grown, or another thread replaces a thread that blocks.
     ///
     /// # Examples
     ///
@@ -231,12 +230,12 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Returns the rule that says when a thread that waits for one of this executor's tasks may run
-    /// the task. By default `None`: if this executor has an id, any thread that runs one of its
-    /// jobs may run the task.
+    /// Returns a rule that limits which waiting threads may run this executor's tasks. A
+    /// [`Queue`](crate::fair::Queue) has such a rule. To behave like the queue, an executor that
+    /// wraps a queue forwards all methods of this trait to it.
     ///
-    /// A [`Queue`](crate::fair::Queue) returns a rule. A wrapper that forwards all methods of this
-    /// trait to a queue behaves like the queue.
+    /// By default `None`. Then, if this executor has an id, each thread that runs one of its jobs
+    /// may run the tasks for which it waits.
     ///
     /// # Examples
     ///

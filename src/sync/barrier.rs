@@ -1,12 +1,11 @@
 //! A pair of fences, of which the rarely used side can bear the whole cost.
 //!
 //! Two threads each write one variable and then read the other's. The *light* side does so millions
-//! of times, the *heavy* side only before it sleeps. On Linux the heavy side can make *every*
-//! running thread of the process execute a full barrier (`membarrier(2)`,
-//! `MEMBARRIER_CMD_PRIVATE_EXPEDITED`). Then the light side needs only a compiler fence. If the
-//! system lacks that call, in a model, and in structures that do not ask for it, both sides are
-//! `SeqCst` fences. `proofs/orderings.md`, *Asymmetric fences*, shows that both forms forbid the
-//! same outcome.
+//! of times, the *heavy* side only before it sleeps. On Linux the heavy side can make all running
+//! threads of the process execute a full barrier (`membarrier(2)`). The light side then needs only
+//! a compiler fence. If the system lacks that call, or the structure does not ask for it, both
+//! sides are `SeqCst` fences. So they are in a model. `proofs/orderings.md`, *Asymmetric fences*,
+//! shows that both forms forbid the same outcome.
 
 use super::fence;
 use core::sync::atomic::Ordering;

@@ -1,19 +1,18 @@
 //! Clocks, for deadlines and for the time that a task takes.
 //!
-//! *On the machine*, deadlines go by the system's monotonic clock. On Linux for x86-64, tasks are
-//! timed by the processor's counter if the system's clock uses that counter. In all other cases
-//! they are timed by the system's clock.
+//! *On the machine*, deadlines and the times of tasks go by the system's monotonic clock, with one
+//! exception. Linux on x86-64 may base its clock on the processor's time-stamp counter (clock
+//! source `tsc`). Then the times of tasks go by that counter. Reading the counter takes 10 ns, and
+//! reading the clock 25 ns.
 //!
-//! If Linux on x86-64 bases its clock on the processor's time-stamp counter (clock source `tsc`),
-//! filch reads the counter itself. That takes 10 ns, and reading the system's clock 25 ns. The
-//! crate quanta converts the counter's values to nanoseconds. It measures the counter's rate when
-//! the first scheduler is built, which took 0.6 to 209 ms on a loaded AMD EPYC (2026-11). The rate
-//! was off by −17 to +420 millionths, the same for all queues. If the counter advances while the
-//! machine is suspended, a fair scheduler charges the time to the queues that it is serving. Such a
-//! charge is at most 73 minutes times the queue's weight (`fair/policy/weighted_fair.rs`).
+//! The crate quanta measures the counter's rate when the first scheduler is built. On a loaded AMD
+//! EPYC (2026-11), this took 0.6 to 209 ms. The rate was −17 to +420 millionths off, the same for
+//! all queues. If the counter advances while the machine is suspended, a fair scheduler charges the
+//! time to the queues that it is serving. Such a charge is at most 73 minutes times the queue's
+//! weight.
 //!
 //! *In a model* there is no time, and every deadline has passed. So a wait with a deadline ends at
-//! once, as it can on the machine, where a deadline can pass at any moment.
+//! once, as it can on the machine.
 
 pub(crate) use std::time::Instant;
 

@@ -1,20 +1,21 @@
 //! Reclamation: freeing objects that another thread may still be reading.
 //!
 //! *On the machine* crossbeam-epoch reclaims: an object stays alive while a pinned thread can still
-//! reach it. A pin or a retirement can run any function that was deferred in its collector. In
-//! crossbeam-epoch's default collector, that could be the user's function, in the middle of a
-//! deque's operation or under a pool's lock. So this crate has a collector of its own.
+//! reach it. A pin or a retirement can run any function that was deferred in its collector. In the
+//! default collector, that could be the user's function, in the middle of a deque's operation or
+//! under a pool's lock. So this crate has a collector of its own.
 //!
-//! *In a model* crossbeam-epoch is replaced by the most eager reclaimer that its contract permits.
-//! This one poisons a retired object as soon as no guard keeps it. A guard that was pinned before
-//! the retirement keeps the object. A guard that was pinned later keeps it too, because its thread
-//! might still load the old pointer. The one exception is a guard that was pinned after the latest
-//! reclamation, if that reclamation came after the retirement.
+//! *In a model* the most eager reclaimer that crossbeam-epoch's contract permits takes its place.
+//! It poisons a retired object as soon as no guard keeps the object. Two kinds of guards keep it:
 //!
-//! The model adds two kinds of happens-before edges, both part of the contract. One goes from the
-//! drop of a guard to the poisoning that this drop allowed, the other from a poisoning to every
-//! later pin. The model adds no edge between pins, and no `SeqCst` fence. The real `pin` has such a
-//! fence. In a model, that fence could hide that a fence of ours is missing.
+//! - A guard that was pinned before the retirement.
+//! - A guard that was pinned later, because its thread might still load the old pointer. Exception:
+//!   a guard that was pinned after the latest reclamation, if that came after the retirement.
+//!
+//! The contract permits two kinds of happens-before edges. One goes from the drop of a guard to the
+//! poisoning that this drop allowed, the other from a poisoning to every later pin. The model adds
+//! these, but no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence. In a
+//! model it could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free fails an assertion, or
 //! is a data race that loom reports, but never crashes. The model checks how this crate uses epoch,

@@ -2,7 +2,7 @@
 //!
 //! The types wrap those of the standard library, or in a model those of loom or shuttle. They
 //! ignore poisoning. A panic cannot leave the guarded state half-changed: user code runs outside
-//! these locks, or its panics are caught. For example, those of a policy's `opened` are caught.
+//! these locks, or its panics are caught.
 
 #[cfg(any(loom, shuttle))]
 use super::checker::sync as from;

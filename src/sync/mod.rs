@@ -1,10 +1,9 @@
 //! The one door to atomics, `UnsafeCell`, threads, clocks and reclamation.
 //!
-//! Other modules take all of these from `sync`, and never name `core::sync`, `std::sync`,
-//! `std::thread` or `UnsafeCell` (`tests/house/rules.rs` checks). So this folder alone decides
-//! whether the crate runs on the machine or inside a loom model. Where the machine and the model
-//! must differ, the difference is one small type. Each type's file argues that the model permits at
-//! least the executions of the machine:
+//! Only this folder names `core::sync`, `std::sync`, `std::thread` or `UnsafeCell`
+//! (`tests/house/rules.rs` checks). So it alone decides whether the crate runs on the machine or
+//! inside a loom model. Where the two must differ, the difference is one small type. Each type's
+//! file argues that the model permits at least the executions of the machine:
 //!
 //! | file | on the machine | in a model |
 //! |---|---|---|
@@ -22,10 +21,9 @@
 //! | [`unique`] | a counter | the same counter, which loom does not watch |
 //!
 //! There are two kinds of models. Under `--cfg loom` everything is as in the column *in a model*.
-//! Under `--cfg shuttle`, programs that are too large for loom run in random schedules. Atomics,
-//! locks and threads are then shuttle's, which treats every ordering as `SeqCst`. The files
-//! `order`, `slot`, `place` and `epoch` are as on the machine, except that retired objects are
-//! never freed. The files `park`, `clock`, `spin` and `barrier` are as in the column *in a model*.
+//! Under `--cfg shuttle`, programs that are too large for loom run in random schedules, and every
+//! ordering counts as `SeqCst`. There `order`, `slot`, `place` and `epoch` are as on the machine,
+//! except that retired objects are never freed. The other files are as in the column *in a model*.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;
@@ -91,10 +89,10 @@ mod machine {
     /// The number of indices from a new deque's first index to the wrap. Small, so that tests cross
     /// the wrap.
     pub(crate) const STEPS_TO_THE_WRAP: super::Index = 128;
-    /// The most items that a thief takes from a LIFO deque by one claim. Before it claims a batch,
-    /// the thief *announces* the batch by a mark in `top`, the end at which thieves take. An owner
-    /// that pops an item nearer to `top` than this number *withdraws* such a mark. If no other item
-    /// is left, the owner claims the item instead.
+    /// The most items that a thief takes from a LIFO deque by one claim. The thief first
+    /// *announces* such a batch by a mark in `top`, the end at which thieves take. An owner that
+    /// pops an item nearer to `top` than this number first *withdraws* the mark, or claims the item
+    /// if it is the last.
     pub(crate) const MAX_ANNOUNCED: usize = 32;
     /// The most slots in an injector's segment. Producers link the next segment when a push finds
     /// all slots of the segment claimed.
@@ -121,12 +119,11 @@ mod machine {
     /// The number of groups that share a word in the ready set's summary.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const SUMMARY: usize = 64;
-    /// A *service* is a worker's run of a half of a `join`, or of a scope's job, for which another
-    /// thread waits (`pool/data/helping.rs`). This constant is the number of nested services of one
-    /// worker that other workers can see, because a job's tag has room for no more. A worker that
-    /// waits for a deeper service does not help it. Deeper services are rare: a recursion that
-    /// halves its range has fewer than 64 levels. Two workers that help each other nest a service
-    /// only at every second level.
+    /// The most nested *services* of one worker that other workers can see: a job's tag has room
+    /// for no more. A service is a worker's run of a half of a `join`, or of a scope's job, for
+    /// which another thread waits (`pool/data/helping.rs`). A worker that waits for a deeper
+    /// service does not help it. Few services are deeper: a recursion that halves its range has
+    /// fewer than 64 levels.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) const KNOWN_SERVICES: usize = 61;
     /// The number of children of a node in the tree of the queues' virtual times.

@@ -2,9 +2,8 @@
 //!
 //! A `Release` means nothing without the `Acquire` that synchronizes with it somewhere else. A
 //! [`Pair`] makes the two one value. Both ends name the same constant, whose documentation says
-//! what the pair guarantees. "Find references" then lists every line that takes part. A
-//! [`FencePair`] and a [`Dekker`] do the same for two threads that each write one variable and read
-//! the other's.
+//! what the pair guarantees. A [`FencePair`] and a [`Dekker`] do the same for two threads that each
+//! write one variable and read the other's.
 //!
 //! On the machine the orderings below are constants. In a loom model `audit` may weaken one of
 //! them, to see whether the model notices.
@@ -78,12 +77,12 @@ impl FencePair {
 /// A [`FencePair`] of which one side is made of `SeqCst` accesses on the machine, where they are
 /// cheaper than a fence.
 ///
-/// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives each of its
-/// accesses the ordering [`strong`](Dekker::strong). It calls [`light_fence`](Dekker::light_fence)
-/// between its write and its read. In a model, the accesses keep their written ordering and the
-/// light fence is a fence. On the machine, the accesses are `SeqCst` and the light fence is
-/// nothing. loom cannot judge the machine's form, because it treats `SeqCst` accesses as weaker
-/// than they are. `proofs/orderings.md`, *Dekker*, shows that both forms forbid the same outcome.
+/// One side writes, calls [`fence`](Dekker::fence) and reads. The other side gives its write and
+/// its read the ordering [`strong`](Dekker::strong), and calls [`light_fence`](Dekker::light_fence)
+/// between them. On the machine `strong` is `SeqCst`, and the light fence is nothing. In a model
+/// `strong` is the written ordering, and the light fence is a fence, because loom treats `SeqCst`
+/// accesses as weaker than they are. `proofs/orderings.md`, *Dekker*, shows that both forms forbid
+/// the same outcome.
 #[derive(Debug)]
 pub struct Dekker(&'static str);
 

@@ -3,13 +3,11 @@
 //! Only the thread that has claimed a place touches it, so plain memory is enough. A
 //! [`Slot`](super::slot::Slot), in contrast, may be copied by other threads.
 //!
-//! *On the machine* a `Place` is a `T`, perhaps uninitialised.
+//! *On the machine* a `Place` is a `T`, perhaps uninitialised. *In a model* it is a cell in which
+//! loom reports races. There an assertion fails if an item is taken twice or was never put.
 //!
-//! *In a model* a `Place` is a cell that loom watches. loom reports races. An assertion fails if an
-//! item is taken twice or was never put there.
-//!
-//! A [`Watch`] stands beside atomics, because loom does not notice if an atomic is used before it
-//! is made or after it is freed. On the machine a `Watch` is empty, and in a model it is a cell.
+//! A [`Watch`] stands beside atomics. On the machine it is empty. In a model it is a cell, because
+//! loom misses uses of an atomic that is not made yet, or is freed already.
 //!
 //! # Invariants
 //!

@@ -3,7 +3,7 @@
 //! *On the machine* threads have names, and a panic in a job can be caught.
 //!
 //! *In a model* threads have no names, and panics are not caught. loom reports a deadlock or a race
-//! by a panic, which must end the model. So models do not cover jobs that panic. Only tests do.
+//! by a panic, which must end the model. So only tests cover jobs that panic.
 //!
 //! # Invariants
 //!

@@ -31,9 +31,9 @@ impl Common {
     }
 
     /// Takes a counted task off its queue's count (I8): by `count`, or else by the task's gate. But
-    /// a littered gate leaves a task there whose job is still queued (`has_job`). The caller drops
-    /// the returned guard when the task has ended, and the drop notifies the queue. If the gate
-    /// took the task off, the queue is not idle before that drop.
+    /// a littered gate (`is_littered`) leaves a task there whose job is still queued (`has_job`).
+    /// The caller drops the returned guard when the task has ended, and the drop notifies the
+    /// queue. If the gate took the task off, the queue is not idle before that drop.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();

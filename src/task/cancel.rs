@@ -17,17 +17,16 @@ use core::{fmt, mem};
 /// Tells tasks and listeners that their work is no longer wanted, and why.
 ///
 /// Clones refer to the same token. A [`child`](Self::child) is cancelled with its parent, and can
-/// be cancelled alone. A token can have several parents ([`any`](Self::any)). Cancelling a token
-/// reaches all descendants, even if an intermediate token has no handle any more. A parent forgets
-/// a child that has neither a handle nor a listener. So a long-lived parent does not collect the
-/// tokens of past requests.
+/// be cancelled alone. A token can have several parents ([`any`](Self::any)). A cancellation
+/// reaches all descendants, even past a token that has no handle any more. A parent forgets a child
+/// that has neither a handle nor a listener, so it does not collect the tokens of past requests.
 ///
 /// # Progress
 ///
-/// [`is_cancelled`](Self::is_cancelled) is wait-free: one load. Linking a child, a task or a waker
-/// takes a lock for a few instructions, and so does unlinking. Cancelling takes the lock of each
-/// descendant in turn, only to mark it. The canceller tells tasks and wakers outside the locks. No
-/// method recurses, so a chain of tokens may have any length.
+/// [`is_cancelled`](Self::is_cancelled) is wait-free: one load. Linking or unlinking a child, a
+/// task or a waker takes a lock for a few instructions. Cancelling takes the lock of each
+/// descendant in turn, only to mark it, and tells tasks and wakers outside the locks. No method
+/// recurses, so a chain of tokens may have any length.
 ///
 /// # Examples
 ///
@@ -150,10 +149,10 @@ impl CancelToken {
     /// Cancels the token and all its descendants. Returns `true` if this call cancelled the token,
     /// and `false` if the token was cancelled already.
     ///
-    /// Marks all tokens first. Then cancels the tasks and wakes the wakers of the tokens that it
-    /// marked. A task that has not begun is done when this returns, and its closure has been
-    /// dropped on this thread. A running task is asked to end. If another call has marked a token,
-    /// that call cancels its tasks and wakes its wakers, perhaps after this call returns.
+    /// First marks all these tokens, then cancels their tasks and wakes their wakers. When this
+    /// returns, a task that had not begun is done, and its closure has been dropped on this thread.
+    /// A running task is asked to end. Exception: if another call had marked one of the tokens
+    /// before, that call cancels this token's tasks and wakes its wakers, perhaps later.
     ///
     /// # Panics
     ///

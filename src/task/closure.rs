@@ -191,9 +191,9 @@ impl TaskGroup {
     /// A job that an executor refuses belongs to the group until the caller runs or drops the job.
     /// Allocates once, and once more for a context.
     ///
-    /// A thread that waits for the group runs only tasks that a
-    /// [builder](crate::executor::TaskBuilder::group) has spawned. The group does not know the
-    /// executor of a job from this method, so the thread waits until that job has run elsewhere.
+    /// A thread that waits for the group does not run this job, because the group does not know the
+    /// job's executor. It runs only tasks that a [builder](crate::executor::TaskBuilder::group) has
+    /// spawned.
     ///
     /// # Examples
     ///

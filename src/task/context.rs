@@ -6,14 +6,13 @@ use alloc::boxed::Box;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A value that belongs to the flow of control rather than to a thread: a tracing span, a request's
-/// identity, a locale. The executor [captures](Self::capture) the value on the thread that spawns a
-/// task. On the thread that runs the task, the executor [enters](Self::enter) the value, and runs
-/// the task inside.
+/// identity, a locale. The thread that spawns a task [captures](Self::capture) the value. The
+/// thread that runs the task [enters](Self::enter) the value, and runs the task inside.
 ///
 /// Jobs of a [scope](crate::ThreadPool::scope) and of a [broadcast](crate::ThreadPool::broadcast)
-/// carry the context too. A [`join`](crate::ThreadPool::join) captures the context. If another
-/// thread runs the second closure, that thread enters the context. The calling thread does not,
-/// because it is in the context already. A bare [`Job`] carries none.
+/// carry the context too, and a bare [`Job`] carries none. The second closure of a
+/// [`join`](crate::ThreadPool::join) enters the context if another thread runs it. The calling
+/// thread is in the context already.
 ///
 /// A pool has no context by default, and then a task pays nothing. With a context, each task
 /// allocates a box for the captured value.

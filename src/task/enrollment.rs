@@ -93,11 +93,11 @@ impl Enrollment {
     /// cause.
     fn enroll(&self, this: &(dyn Unfinished + 'static)) -> Result<(), Cause> {
         let index = self.polling.living().add(NonNull::from(this))?;
-        // Relaxed: only a thread that has claimed the future loads the index. A thread that closes
-        // the roll (`Living`) may claim the future before this store. It needs no index, because a
-        // closed roll has no entry to remove. Any other thread claims the future later. Before
-        // that, this thread has linked it to a token, has submitted it, or has given its own claim
-        // back (POLLED). Each of these releases this store, and the claimer acquires it.
+        // Relaxed: only a claimer of the future loads the index. A thread that closes the roll
+        // (`Living`) may claim before this store. It needs no index, because a closed roll has no
+        // entry to remove. Any other thread claims later. Before that, this thread has linked the
+        // future to a token, has submitted it, or has given its own claim back (POLLED). Each of
+        // these releases this store, and the claimer acquires it.
         self.index.store(index, Relaxed);
         Ok(())
     }

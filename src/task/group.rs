@@ -102,31 +102,31 @@ impl TaskGroup {
     /// Waits until every task of the group has run or was dropped unrun. The wait includes the
     /// tasks that join meanwhile.
     ///
-    /// A worker that waits runs those tasks of the group that were given to its own executor and
-    /// have not begun. The worker runs a task of a [queue](crate::fair::Queue) as soon as the
-    /// queue's limit allows it. If the queue is cancelled, this call drops the closures that have
-    /// not begun. While the worker sleeps, another thread may take its place, as in
-    /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). The tasks' writes happen before this
-    /// returns. When this returns, a queue with a [capacity](crate::fair::QueueBuilder::capacity)
-    /// no longer counts the ended tasks.
+    /// While it waits, a worker runs those tasks of the group that were given to its own executor
+    /// and have not begun. It runs a task of a [queue](crate::fair::Queue) as soon as the queue's
+    /// limit allows it. While it sleeps, another thread may take its place, as in
+    /// [`JoinHandle`](super::JoinHandle#waiting-on-a-worker). If a queue is cancelled, this call
+    /// drops the group's closures in that queue that have not begun.
+    ///
+    /// The tasks' writes happen before this returns. A queue with a
+    /// [capacity](crate::fair::QueueBuilder::capacity) then no longer counts the tasks.
     ///
     /// # Errors
     ///
     /// Returns the first failure since a wait last returned an error: a panic, or a cancelled task.
     /// The other tasks have ended all the same.
     ///
-    /// Returns a [deadlock](JoinError::is_deadlock) error as soon as the wait finds one of three
-    /// cases. A *place* is room for one running task within a queue's limit. Before the error, the
-    /// wait might have run tasks of the group, or slept.
+    /// A *place* is room for one running task within a queue's limit. Returns a
+    /// [deadlock](JoinError::is_deadlock) error as soon as the wait finds one of three cases. The
+    /// wait may have run tasks of the group before, or slept. The error changes neither the group's
+    /// tasks nor its first failure.
     ///
     /// - The calling thread runs a member of the group, or a job of a
     ///   [scope](crate::ThreadPool::scope) for which a member waits.
     /// - A task of the group needs a place of its queue, but the caller and threads that wait for
-    ///   the caller hold all places. If the caller itself has a place, only a future fails the
-    ///   wait: a closure runs in the caller's place.
+    ///   the caller have all places. Exception: if the caller itself has a place, a closure runs in
+    ///   that place, so only a future fails the wait.
     /// - The thread would run a task of the group, but nested tasks have taken half of its stack.
-    ///
-    /// A deadlock error changes neither the group's tasks nor its first failure.
     ///
     /// # Examples
     ///

@@ -28,17 +28,17 @@ use core::time::Duration;
 ///
 /// # Waiting on a worker
 ///
-/// A thread that runs a job of an executor may wait for a task of the same executor. If the task
-/// has not begun, the waiting thread runs the task, whichever queue the task is in. The thread runs
-/// no other task meanwhile, with one exception. In a [queue](crate::fair::Queue) with
-/// `max_parallel(1)`, the tasks in front of the awaited one must end before it begins, so the
-/// thread first runs those. So a wait never makes the waiting task depend on an unrelated task.
+/// A thread that runs a job of an executor may wait for another task of that executor:
 ///
-/// If another thread already runs the task, the waiting thread sleeps. If there is other work, a
-/// third thread takes the sleeper's place in its [pool](crate::ThreadPool), unless the pool already
-/// has [`max_threads`](crate::pool::Builder::max_threads) threads. If the sleeper serves a queue of
-/// a scheduler, another thread can serve in its place. A thread that waits for a future does not
-/// poll it. Inside a future, `.await` a handle instead of joining it.
+/// - If the task has not begun, the waiting thread runs it, whichever queue it is in. Meanwhile the
+///   thread runs no unrelated task. In a [queue](crate::fair::Queue) with `max_parallel(1)`, the
+///   tasks in front of the awaited task must end first. So the thread runs those, too.
+/// - If another thread already runs the task, the waiting thread sleeps. A third thread takes the
+///   sleeper's place in its [pool](crate::ThreadPool) if there is other work, up to
+///   [`max_threads`](crate::pool::Builder::max_threads) threads. If the sleeper serves a queue of a
+///   scheduler, a third thread can serve in its place.
+/// - If the task is a future, the waiting thread does not poll it. Inside a future, `.await` a
+///   handle instead of joining it.
 ///
 /// # Examples
 ///
@@ -64,7 +64,7 @@ impl<T> JoinHandle<T> {
 
     /// Waits until the task is done, and returns its result.
     ///
-    /// If the caller is a worker of the task's executor, and the task has not begun, the caller
+    /// If the task has not begun, and the caller is a worker of the task's executor, the caller
     /// runs the task. A task of a [queue](crate::fair::Queue) runs as soon as the queue's limit
     /// allows one more. If the queue is cancelled, this call drops a task that has not begun. The
     /// task's writes happen before this returns.
@@ -73,16 +73,16 @@ impl<T> JoinHandle<T> {
     ///
     /// Returns a [`JoinError`] if the task panicked, or was cancelled, refused or expired.
     ///
-    /// Returns a [deadlock](JoinError::is_deadlock) error as soon as this call finds one of three
-    /// cases. In the last two cases, the task still runs later, unless it is cancelled. A *place*
-    /// is room for one running task within a queue's limit.
+    /// A *place* is room for one running task within a queue's limit. Returns a
+    /// [deadlock](JoinError::is_deadlock) error as soon as this call finds one of three cases. In
+    /// the last two cases, the task still runs later, unless it is cancelled.
     ///
     /// - The task waits for itself, perhaps through other tasks on this thread's stack.
-    /// - The task needs a place of its queue, and all places belong to the caller and to threads
-    ///   that wait for the caller. For example, the caller is a job of a
-    ///   [scope](crate::ThreadPool::scope) for which a task in one of these places waits. If the
-    ///   caller itself has a place, only a wait for a future fails: a closure runs in the caller's
-    ///   place. A future of a scheduler over a queue needs a place of that queue, too.
+    /// - The task needs a place of its queue, and none can become free. The caller and threads that
+    ///   wait for the caller have all of them. For example, a task in the only place waits for its
+    ///   [scope](crate::ThreadPool::scope), and the caller is a job of that scope. Exception: if
+    ///   the caller itself has a place, a closure runs in that place, so only a wait for a future
+    ///   fails. A future of a scheduler over a queue needs a place of that queue, too.
     /// - The caller would run or drop the task, but nested tasks have taken half of the thread's
     ///   stack.
     ///
@@ -195,8 +195,8 @@ impl<T> JoinHandle<T> {
     ///
     /// A closure that has not begun is dropped at once, on this thread, and its task is done. The
     /// task's job becomes a tombstone, with nothing to run. A future is dropped at once, on this
-    /// thread, even if it has begun. But if another thread is polling the future, that thread drops
-    /// the future after the poll. This call does not wait for the drop.
+    /// thread, even if it has begun, unless another thread is polling it. That thread drops the
+    /// future after the poll, and this call does not wait for the drop.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! The *roll*: a list, under a lock, of the futures that end with their executor. The executor's
 //! end cancels these futures, and closes the roll. A future adds itself before it first sleeps, and
-//! removes itself when it ends. Until a future first sleeps, it has a job. If the executor drops
-//! all queued and later jobs when it ends (`Polling::drops_jobs`), the drop of the job ends the
-//! future. If not, the future adds itself when it is spawned.
+//! removes itself when it ends. Until it first sleeps, it has a job. Some executors drop all their
+//! jobs when they end (`Polling::drops_jobs`), and so end that future. With other executors, a
+//! future adds itself when it is spawned.
 
 use super::any::{AnyTask, Reference, Unfinished};
 use super::error::Cause;

@@ -16,10 +16,10 @@
 //!             or is dropped
 //! ```
 //!
-//! Claims make it safe to wait for a task that has not begun. A worker that waits runs the task
-//! itself, whichever queue the job of the task is in. Unless the worker quickly finds the job in
-//! its own queue, the job stays where it is, as a tombstone. The thread that takes the tombstone
-//! finds the task claimed, and takes another job in the same turn.
+//! A worker that waits for a task that has not begun claims the task, and runs it. The job of the
+//! task may be in any queue. Unless the worker quickly finds the job in its own queue, the job
+//! stays where it is, as a tombstone. A thread that takes the tombstone finds the task claimed, and
+//! goes on to the next job.
 //!
 //! # Invariants
 //!
@@ -32,11 +32,11 @@
 //! - **I4** A task is freed with its last reference. The word counts the references: one of the
 //!   job, one of the handle, and any further ones, such as wakers.
 //! - **I5** A *frame* (`frame.rs`) describes a task that a thread runs, or a worker. The frame is
-//!   on that thread's stack. A worker's frame can instead be in a thread-local of the worker
-//!   (`become_worker`). The thread removes the frame before the data behind its pointers is freed.
+//!   on that thread's stack, or, for a worker, perhaps in a thread-local (`become_worker`). The
+//!   thread removes the frame before the data behind its pointers is freed.
 //! - **I6** A job's `capture` holds the value for which the functions of its `kind` were made,
-//!   until the job has run or was dropped. The `kind` outlives the job. The `kind` of a scope's
-//!   jobs is in the scope, which waits for the jobs. Every other `kind` is a static.
+//!   until the job has run or was dropped. The `kind` outlives the job: it is a static, or for a
+//!   scope's jobs is in the scope, which waits for the jobs.
 //! - **I7** No function gives out a reference to the payload of a panic. The payload is moved, and
 //!   read only if it is a string.
 //! - **I8** A task with the bit `COUNTED` is taken off its queue's count once. A claimer that sets
@@ -61,8 +61,8 @@
 //!   | polled | 1, 1 | the poller, if the future is ready, has panicked or must end | ended |
 //!   | asleep, queued | 0, any | a thread that cancels the future | ended |
 //!
-//!   A fork inside a poll is a *part* of the poll. The poll ends after all its parts. A wake-up by
-//!   the poll itself or by one of its parts sets `OwnWake`, and leaves the word unchanged.
+//!   A *part* of a poll is a half of a `join`, or a job of a scope, inside the poll. The poll ends
+//!   after all its parts. A wake-up by the poll or a part sets `OwnWake`, and not the word.
 //!
 //! # Orderings
 //!
@@ -71,9 +71,9 @@
 //!
 //! # Sources
 //!
-//! async-task keeps a cancelled future until the job of the future runs. Here the canceller drops
-//! the future at once, unless a thread is polling it. async-task ends the process if a waker or a
-//! destructor panics. Here such a panic does not (the test `a_waker_that_panics_ends_nothing`).
+//! async-task keeps a cancelled future until the future's job runs, and ends the process if a waker
+//! or a destructor panics. Here the canceller drops the future at once, unless a thread is polling
+//! it. A panic of a waker or a destructor ends nothing (test `a_waker_that_panics_ends_nothing`).
 
 pub(crate) mod any;
 mod awaited;

@@ -168,11 +168,10 @@ impl State {
         self.0.load(Relaxed) & WOKEN != 0
     }
 
-    /// Gives the claim back after a poll that has left the future pending. If the future was woken
-    /// during the poll, adds `references` references for the next job. `has_yielded` says whether
-    /// the poll itself, or a fork inside it, woke the future: `OwnWake` notes that, and this word
-    /// does not. If a thread has asked for cancellation, this call changes nothing, and the caller
-    /// keeps the claim.
+    /// Gives the claim back after a poll that has left the future pending. Exception: if a thread
+    /// has asked for cancellation, changes nothing, and the caller keeps the claim. If the future
+    /// was woken during the poll, adds `references` references for the next job. `has_yielded` says
+    /// whether the poll or a fork inside it has woken the future (`OwnWake`).
     pub(super) fn rest(&self, has_yielded: bool, references: usize) -> Rest {
         // Relaxed: the load reads only whether the future was asked to end, or woken.
         let mut state = self.0.load(Relaxed);

@@ -4,8 +4,7 @@
 //! before the exporter is read, or at intervals. Gauges are set, and counters are set to their
 //! absolute value. A metric in seconds is a gauge, because the facade's counters are integers.
 //!
-//! A program must not publish the metrics of two schedulers, or of two pools, because these have
-//! the same names.
+//! Publish the metrics of only one scheduler and one pool: those of others have the same names.
 //!
 //! # Examples
 //!
@@ -33,11 +32,10 @@ use alloc::vec::Vec;
 /// Publishes the metrics of all queues of a report. The labels are `queue`, the queue's name, and
 /// `slot`, the queue's number. Waits are gauges with the label `quantile`.
 ///
-/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), and not a
-/// difference of two reports. The recorder stores totals, and ignores a total that is lower than
-/// the last. The recorder keeps the last totals of a removed queue, too. If a new queue gets the
-/// same name and slot, the recorder shows the old totals until the new queue's totals exceed them.
-/// So give each short-lived queue its own name.
+/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report), not a difference
+/// of two reports. The recorder stores totals, and ignores a total that is lower than the last. It
+/// keeps the totals of a removed queue, too. A new queue of the same name and slot shows these
+/// until its own totals exceed them. So give each short-lived queue its own name.
 ///
 /// # Examples
 ///

@@ -4,9 +4,8 @@
 //! A [`Timeline`] makes [contexts](crate::task::ContextFlow). Each context records where and when
 //! its tasks were spawned, and where and when they ran. With one context for each queue,
 //! [`write_chrome`](Timeline::write_chrome) writes a picture with a track for each thread, and a
-//! colour for each queue. The picture is for [Perfetto](https://ui.perfetto.dev) or
-//! `chrome://tracing`. A context costs nothing where it is not used, and works over any executor.
-//! `examples/trace/main.rs` records a pool with three queues.
+//! colour for each queue. [Perfetto](https://ui.perfetto.dev) and `chrome://tracing` show it.
+//! Contexts work over any executor. `examples/trace/main.rs` records a pool with three queues.
 //!
 //! ```text
 //!   thread that spawns ── capture: when, on which track ──┐
@@ -19,9 +18,7 @@
 //! maximum are counted and left out. Recording a task costs three readings of the clock, a push,
 //! and the allocation that every context makes.
 //!
-//! This module has no unsafe code. One lock guards the names, the list of tracks, and the slices of
-//! threads that have ended. A thread takes the lock to make a context, to add a track, or to read
-//! or take records, but not to record.
+//! One lock guards the names, the list of tracks, and the slices of threads that have ended.
 
 mod chrome;
 #[cfg(feature = "metrics")]

@@ -1,12 +1,10 @@
 //! Metrics in the text form that Prometheus reads.
 //!
-//! Each function of this module returns a text. A server returns the texts, one after the other,
-//! from the path that Prometheus scrapes, with the content type [`CONTENT_TYPE`]. Names and units
-//! follow Prometheus' conventions. The caller takes a report or metrics, and passes them to a
-//! function of this module. That function does not touch the scheduler or the pool.
+//! Each function makes a text from a report or metrics that the caller has taken. A server returns
+//! the texts, one after the other, from the path that Prometheus scrapes, with the content type
+//! [`CONTENT_TYPE`]. Names and units follow Prometheus' conventions.
 //!
-//! Do not join the metrics of two schedulers, or of two pools, in one reply: the names of the
-//! metrics would collide.
+//! Do not join the metrics of two schedulers, or of two pools, in one reply: their names collide.
 //!
 //! # Examples
 //!
@@ -45,10 +43,11 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Returns the metrics of all queues of a report.
 ///
 /// The label `queue` is the queue's name, or is empty for the default queue. The label `slot` tells
-/// queues of the same name apart. Take the report from
-/// [`FairScheduler::report`](crate::FairScheduler::report). Do not pass a difference of two
-/// reports, because its counters could fall. A queue's share is
-/// `rate(filch_queue_service_seconds_total[1m])` divided by the sum over all queues.
+/// queues of the same name apart. A queue's share is `rate(filch_queue_service_seconds_total[1m])`
+/// divided by the sum over all queues.
+///
+/// Take the report from [`FairScheduler::report`](crate::FairScheduler::report). Do not pass a
+/// difference of two reports, because its counters could fall.
 ///
 /// # Examples
 ///

@@ -1,24 +1,22 @@
 //! A `T` that may be copied while it is overwritten.
 //!
-//! A thief copies an item before it knows whether the item is its own. Meanwhile the owner may
-//! write the slot again, and the copy may be torn. The copy, a `Copied`, must not be opened until a
-//! claim has shown that the slot was not written during the copy. There are three forms of a slot.
+//! A thief copies an item before it knows whether the item is its own. If the owner writes the slot
+//! again meanwhile, the copy may be torn. So a copy, a `Copied`, must not be opened until a claim
+//! has shown that the slot was not written during the copy. There are three forms of a slot.
 //!
-//! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations on
-//! possibly uninitialised memory. Padding is uninitialised, and so is a slot that was never
-//! written.
+//! `words`, *on the machine*: a slot is copied word by word, with relaxed atomic operations. The
+//! memory may be uninitialised: padding is, and so is a slot that was never written.
 //!
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
-//! slot is a copy of the pointer. Only opening the copy touches the payload. So loom reports an
+//! slot is a copy of the pointer. Only opening the copy touches the payload, so loom reports an
 //! item that is opened before its writer is done. An assertion fails if an item is taken twice or
-//! was never written. The model permits each outcome of the machine, except torn copies: instead of
-//! a mixture of several writes, a copy is one of them. No thread opens a torn copy, because the
-//! copy of a claimed item is whole (I5 of the deque).
+//! was never written. Unlike on the machine, copies are never torn. There no thread opens a torn
+//! copy either, because the copy of a claimed item is whole (I5 of the deque).
 //!
 //! `locked`, *where `words` cannot run*: `words` needs inline assembly, which WebAssembly does not
-//! have and Miri does not run. In this form a thread holds one lock of the process during each
-//! copy. So copies are never torn, and the deque is not lock-free. `--cfg filch_locked_slots`
-//! selects this form elsewhere, so that its tests run on every machine.
+//! have and Miri does not run. Here a thread holds one lock of the process during each copy. So
+//! copies are never torn, and the deque is not lock-free. `--cfg filch_locked_slots` selects this
+//! form for tests elsewhere.
 //!
 //! # Invariants
 //!
