@@ -82,21 +82,21 @@ impl Builder {
     }
 
     /// Keeps `threads` of the executor's threads for queues of this priority and above. The *lower
-    /// queues*, those of lower priorities, together hold at most the remaining threads. So a task
-    /// of this priority or above begins at once, even while long tasks of lower queues run, unless
-    /// `threads` such tasks already run. By default no thread is kept.
+    /// queues*, those of lower priorities, together hold at most the remaining threads. Unless
+    /// `threads` tasks of this priority or above run already, a further such task begins at once,
+    /// even while long tasks of lower queues run. By default no thread is kept.
     ///
-    /// Each priority can have its own reservation. A later call for the same priority replaces the
-    /// earlier one. If the executor shrinks to `threads` or fewer, the lower queues still get one
-    /// thread. If the executor grows, the scheduler notices this when a task is next spawned, or at
-    /// the end of a [quantum](Self::quantum). A thread that [waits](crate::JoinHandle::join) for a
-    /// task of a lower queue may run that task even if the lower queues already hold all their
-    /// threads.
+    /// - Each priority can have its own reservation. A later call replaces the earlier one.
+    /// - If the executor shrinks to `threads` or fewer, the lower queues still get one thread.
+    /// - If the executor grows, the scheduler notices this when a task is next spawned, or at the
+    ///   end of a [quantum](Self::quantum).
+    /// - A thread that [waits](crate::JoinHandle::join) for a task of a lower queue may run that
+    ///   task even if the lower queues hold all their threads.
     ///
-    /// A task of a lower queue that waits or [blocks](crate::pool::blocking) still counts as
-    /// holding a thread. So the lower queues can deadlock: all tasks that hold their threads may
-    /// wait for one more task of a lower queue. Then a waiting task goes on only if its thread can
-    /// run the awaited task itself. A waiting thread cannot run a future.
+    /// A task of a lower queue holds its thread even while it waits or
+    /// [blocks](crate::pool::blocking). So the lower queues can deadlock: on all their threads,
+    /// tasks may wait for tasks of lower queues that have not begun. A waiting task then goes on
+    /// only if its thread can run the awaited task itself. It cannot run a future.
     ///
     /// # Panics
     ///
@@ -155,8 +155,7 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of tasks in a *lease* (see [`quantum`](Self::quantum)). By default
-    /// 1024.
+    /// Sets the maximum number of tasks in a *lease* ([`quantum`](Self::quantum)). By default 1024.
     ///
     /// # Panics
     ///
@@ -178,8 +177,8 @@ impl Builder {
     }
 
     /// Sets whether the scheduler measures how long tasks wait, and how long ready queues wait to
-    /// be served. Measuring reads the clock once more for each task, and takes 15 KiB for each
-    /// queue. By default off.
+    /// be served. This reads the clock once more for each task, and takes 15 KiB for each queue. By
+    /// default off.
     ///
     /// # Examples
     ///
@@ -200,10 +199,12 @@ impl Builder {
     /// payload is dropped. In either case the panic hook has printed the message, and
     /// [`QueueMetrics::panicked`](super::QueueMetrics::panicked) counts the panic.
     ///
-    /// The handler also gets the payload if the [policy](Self::policy), the [clock](Self::clock) or
-    /// the executor panics. The scheduler then goes on. After a panic of the policy, the scheduler
-    /// does without the policy's advice this once. After a panic of the clock, it goes on as if no
-    /// time had passed. After a panic of the executor, it goes on as if the executor were full.
+    /// The handler also gets the payload of a panic of the policy, the clock or the executor. The
+    /// scheduler then goes on:
+    ///
+    /// - after a panic of the [policy](Self::policy), without the policy's advice this once;
+    /// - after a panic of the [clock](Self::clock), as if no time had passed;
+    /// - after a panic of the executor, as if the executor were full.
     ///
     /// # Examples
     ///

@@ -38,13 +38,12 @@ impl Queue {
     /// Closes the queue, drops the tasks that have not begun, and asks the running tasks to
     /// [stop](crate::task::is_cancelled). Returns the number of tasks that this call has dropped;
     /// their handles report that they were cancelled. Also cancels [`token`](Self::token). If a
-    /// listener of the token panics, the scheduler's [handler](super::Builder::panic_handler) gets
-    /// the panic.
+    /// listener of the token panics, the [handler](super::Builder::panic_handler) gets the panic.
     ///
-    /// This call may miss a task if other threads spawn tasks, wait for tasks, wake futures or look
-    /// for work at the same time. One of those threads, or the thread that serves the queue next,
-    /// drops the missed task. The result does not count missed tasks. If the destructor of a
-    /// dropped task waits for another task of the queue, that other task is dropped uncounted.
+    /// Other threads may spawn tasks, wait for tasks, wake futures or look for work at the same
+    /// time. If this call misses a task because of that, one of these threads, or the next thread
+    /// that serves the queue, drops the task. The result does not count such a task. Nor does it
+    /// count a task that is dropped because the destructor of another dropped task waits for it.
     ///
     /// # Examples
     ///
@@ -67,16 +66,17 @@ impl Queue {
     /// before it began is not pending.
     ///
     /// A listener of a token can call this before the token's cancellation has reached this queue.
-    /// Perhaps the cancellation can reach the queue only after the listener has returned. The wait
-    /// might then never end, so this call first cancels the queue itself. A poll of the future of
-    /// [`drained`](Self::drained) does the same, and so does [`shutdown`](Self::shutdown).
+    /// If the cancellation can reach the queue only after the listener has returned, the wait might
+    /// never end. So this call first cancels the queue itself. [`shutdown`](Self::shutdown) and a
+    /// poll of the future of [`drained`](Self::drained) do the same.
     ///
     /// # Errors
     ///
-    /// Returns [`WouldDeadlock`] on a thread that runs jobs of the executor. A thread that drops
-    /// tasks of this scheduler, or of a queue on which the scheduler runs, also gets this error.
-    /// There is one exception. A thread that cancels a single future, by its handle or token, and
-    /// so drops it, may wait for other queues than the future's.
+    /// Returns [`WouldDeadlock`] on a thread that
+    /// - runs jobs of the executor;
+    /// - drops tasks of this scheduler, or of a queue on which the scheduler runs. But a thread
+    ///   that cancels a single future, by handle or token, and so drops it, may wait for queues
+    ///   other than the future's.
     ///
     /// # Examples
     ///
@@ -96,8 +96,8 @@ impl Queue {
         waited.map(|_| ()).map_err(|_| WouldDeadlock)
     }
 
-    /// Returns a future that is ready when no task of this queue is pending, in the sense of
-    /// [`wait_idle`](Self::wait_idle). The future blocks no thread, and keeps the queue open as a
+    /// Returns a future that is ready when no task of this queue is pending, as
+    /// [`wait_idle`](Self::wait_idle) means it. It blocks no thread, and keeps the queue open as a
     /// handle does.
     ///
     /// A future of this queue must not await the returned future. The awaiting future is itself
@@ -326,8 +326,8 @@ impl FairScheduler {
     }
 }
 
-/// Returns a future that is ready when no task of the queue is pending. The future keeps the
-/// handle, if there is one.
+/// Returns a future that is ready when no task of the queue is pending. It keeps the handle, if
+/// any.
 fn until_quiet(queue: LineRef, handle: Option<Queue>) -> impl Future<Output = ()> + Send {
     let is_over = |(it, _): &(LineRef, _)| is_quiet(&it.scheduler, it.line());
     let mut quiet = until((queue.clone(), handle), |(it, _)| it.line().quiet(), is_over);

@@ -20,13 +20,12 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 /// Shares an executor among queues.
 ///
 /// A scheduler has no threads. It submits *tickets* to the executor. A ticket is a job that picks a
-/// queue, runs its tasks for a quantum, and then submits itself again. It goes behind the
-/// executor's other jobs if the executor has a way to do that ([`Executor::execute_last`],
+/// queue, runs its tasks for a quantum, and then submits the next ticket. The next ticket goes
+/// behind the executor's other jobs, if the executor can do that ([`Executor::execute_last`],
 /// [`Executor::yield_now`]).
 ///
 /// While no task is queued or running, there are no tickets. At most as many tickets run as the
-/// executor has threads. If the executor [enforces](Executor::enforces_parallelism) that number,
-/// one more ticket waits behind the running ones.
+/// executor has threads.
 ///
 /// Clones are handles to the same scheduler. Dropping the last handle closes the default queue;
 /// other queues live as long as their own handles.
@@ -126,13 +125,11 @@ impl FairScheduler {
         self.task().spawn(f)
     }
 
-    /// Spawns a closure into the same queue as [`spawn`](Self::spawn), or gives the closure back if
-    /// that queue refuses it.
+    /// Spawns a closure into the queue that [`spawn`](Self::spawn) uses, or gives the closure back.
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure and the reason: the queue or the executor is closed
-    /// or full.
+    /// Returns [`Rejected`] with the closure, if the queue or the executor is closed or full.
     ///
     /// # Examples
     ///
@@ -148,8 +145,7 @@ impl FairScheduler {
         self.task().try_spawn(f)
     }
 
-    /// Spawns closures without handles into the same queue as [`spawn`](Self::spawn), in their
-    /// order.
+    /// Spawns closures without handles, in their order, where [`spawn`](Self::spawn) spawns.
     ///
     /// # Errors
     ///
@@ -175,8 +171,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure as a job and the reason: the queue or the executor is
-    /// closed or full.
+    /// Returns [`Rejected`] with the closure as a job, if the queue or the executor is closed or
+    /// full.
     ///
     /// # Examples
     ///
@@ -205,8 +201,7 @@ impl FairScheduler {
         self.default.spawn_future(future)
     }
 
-    /// Returns a builder for a task with its own settings, in the same queue as
-    /// [`spawn`](Self::spawn).
+    /// Returns a builder for a task with its own settings, in the queue of [`spawn`](Self::spawn).
     ///
     /// # Examples
     ///
@@ -235,8 +230,8 @@ impl FairScheduler {
     fn line(&self) -> &Line {
         let queues = &self.scheduler.queues;
         // If this thread is submitting a ticket of another scheduler, the job to be queued is that
-        // ticket. The ticket is no part of the task that runs on this thread, so it goes into the
-        // default queue.
+        // ticket. It is no part of the task that runs on this thread, so it goes into the default
+        // queue.
         let slot = Serving::slot_in(queues).filter(|_| !is_submitting_any());
         let current = slot.and_then(|slot| queues.table.get(slot));
         current.unwrap_or_else(|| self.default.line())

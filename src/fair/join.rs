@@ -58,19 +58,19 @@ impl<B: FnOnce() -> R + Send, R: Send> ForkHalf<B, R> {
 impl Queue {
     /// Runs both closures, perhaps at the same time, and returns their results.
     ///
-    /// Both closures are parts of a task of this queue. This thread runs the first one. Another
-    /// thread may run the second, as soon as the queue's weight, limit and priority allow, and the
-    /// queue is charged for it. Otherwise this thread runs the second closure after the first. The
-    /// closures, or *halves*, are no tasks of their own: they take no capacity, and are not
-    /// refused. The queue's metrics count their time, but not their number.
+    /// This thread runs the first closure. Another thread may run the second, as soon as the
+    /// queue's weight, limit and priority allow. If no other thread has begun it, this thread runs
+    /// it after the first. The closures, or *halves*, are parts of one task, so they take no
+    /// capacity, and are not refused. The queue is charged for both, but its metrics do not count
+    /// their number.
     ///
     /// Inside a task of this queue, the halves belong to that task. Such a call usually allocates
-    /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if
-    /// the list of this thread's offered halves must grow. Elsewhere the whole call is a task of
-    /// the queue, as in [`install`](Self::install).
+    /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if the
+    /// list of this thread's offered halves must grow. Elsewhere the whole call is a task, as in
+    /// [`install`](Self::install).
     ///
-    /// If another thread still runs the second closure when the first has ended, this thread runs
-    /// only work that the second has forked. While there is no such work, this thread sleeps. The
+    /// If another thread still runs the second closure when the first has ended, this thread waits.
+    /// Meanwhile it runs only work that the second closure has forked, and otherwise sleeps. The
     /// queue is not charged for the sleep, and another thread may replace the sleeping thread at
     /// the executor. But the sleeping thread still counts towards the queue's limit.
     ///
@@ -79,7 +79,7 @@ impl Queue {
     ///
     /// # Panics
     ///
-    /// Once neither closure runs any more, resumes the panic of the first, or else of the second.
+    /// Resumes the panic of the first closure, or else of the second, once neither runs any more.
     /// If the first closure panics, the second may be dropped unrun. Outside of the queue's tasks,
     /// `join` also panics if the call is refused or dropped, or would wait for ever, as
     /// [`install`](Self::install) does.
@@ -122,8 +122,7 @@ impl Queue {
 
     /// Calls [`join`](Self::join), but drops a closure that has not begun when the token is
     /// cancelled. A closure that runs can look at the token. Outside of the queue's tasks, the
-    /// whole call is a task with this token. If the token is cancelled before that task begins, the
-    /// task is dropped at once.
+    /// whole call is a task with this token. A cancellation before its beginning drops it at once.
     ///
     /// # Errors
     ///
@@ -240,11 +239,10 @@ impl Queue {
     /// Runs a closure as a task of this queue, and returns its result.
     ///
     /// Inside a task of this queue, this only calls the closure. Elsewhere the closure becomes a
-    /// task of the queue, and this thread waits for that task as [`join`](crate::JoinHandle::join)
-    /// does. If this thread belongs to the executor, it runs the task unless another thread has
-    /// begun it. It does so once the queue is below its limit and not paused. The task then may
-    /// begin before tasks that were queued earlier. The queue's capacity does not apply to this
-    /// task, because this thread waits, and so cannot submit a second one.
+    /// task of the queue, to which the queue's capacity does not apply. This thread waits for that
+    /// task as [`join`](crate::JoinHandle::join) does. If this thread belongs to the executor, it
+    /// runs the task itself, unless another thread has begun it. It does so once the queue is below
+    /// its limit and not paused, perhaps before tasks that were queued earlier.
     ///
     /// # Panics
     ///

@@ -43,22 +43,24 @@
 //!
 //! A queue is *ready* if it has a queued task (or a fork, see below), is below its
 //! [limit](QueueBuilder::max_parallel), and is not paused. It is *backlogged* while it is ready
-//! without a break. Take two queues of the same priority, from the moment at which both are
-//! backlogged. Let S₁ and S₂ be the thread time that they have got since then. Let w₁ and w₂ be
-//! their weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the executor's
-//! parallelism, and Q the [quantum](Builder::quantum). Under [`WeightedFair`], whatever the other
-//! queues do,
+//! without a break. From the moment at which two queues of the same priority are both backlogged:
+//!
+//! - S₁ and S₂ are the thread time that they get.
+//! - w₁ and w₂ are their weights, and L₁ and L₂ the lengths of their longest tasks.
+//! - W is the executor's parallelism, and Q the [quantum](Builder::quantum).
+//!
+//! Under [`WeightedFair`], whatever the other queues do,
 //!
 //! > |S₁/w₁ − S₂/w₂| ≤ W·(L₁/w₁ + L₂/w₂) + W·Q·(1/w₁ + 1/w₂) + W·ε
 //!
-//! If S₁ and S₂ are counted from a later moment, the bound is twice as large. The reason is that
-//! service under way at that moment is charged afterwards.
+//! If S₁ and S₂ are counted from a later moment, the bound is twice as large: service under way at
+//! that moment is charged afterwards.
 //!
-//! *Virtual time* is thread time divided by weight, in units of 2⁻²⁰ ns. ε is two units. For
-//! weights below a million ε is negligible. For the greatest weight, 2³², ε is 8 µs of thread time.
+//! *Virtual time* is thread time divided by weight, in units of 2⁻²⁰ ns. ε is two units. It is
+//! negligible for weights below a million; for the greatest weight, 2³², it is 8 µs of thread time.
 //! The bound holds while W·(L + Q)/w is below 36 minutes for each queue. A *lease* is a thread's
-//! right to run tasks of one queue. A lease longer than 73 minutes times w is
-//! [charged as one of that length](crate::guide::limits).
+//! right to run tasks of one queue. A lease longer than 73 minutes times w is [charged as one of
+//! that length](crate::guide::limits).
 //!
 //! Start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) has this bound for one thread; here
 //! up to W tasks are under way at once. `tests/fair/fairness.rs` checks the bound on the virtual
@@ -73,15 +75,15 @@
 //! - While a queue is ready, every thread of the executor has work, except the threads that are
 //!   [kept](Builder::reserve) for queues of a higher priority.
 //! - A queue that is new, or becomes ready again, has no credit for the time before.
-//! - A queue that has become ready may have to wait for its first lease, until a thread ends its
-//!   present lease. Queues with less virtual time are picked first.
+//! - A queue that has become ready may wait for its first lease until a thread ends its present
+//!   lease. Queues with less virtual time are picked first.
 //! - While a queue of a higher priority is ready, the lower priorities share every 64th pick.
 //!
 //! # When the executor ends
 //!
 //! A scheduler does not end its executor. An executor that has ended refuses *tickets* (the
-//! scheduler's jobs, see below), and then the queues refuse new tasks. The queued tasks are run or
-//! dropped:
+//! scheduler's jobs, see below), and then the queues refuse new tasks. The queued tasks are treated
+//! so:
 //!
 //! | when the executor ends | the queued tasks |
 //! |---|---|
@@ -90,15 +92,15 @@
 //! | the queue is paused, so no ticket serves it | are dropped when the executor [reports its end](crate::Executor::end), or else at the next submission |
 //!
 //! An executor that drains cannot end while one of its jobs waits for a task of a paused queue. So
-//! resume or cancel the queue. Or cancel the executor: if it reports its end at once, as the pools
-//! do, the queue's tasks are dropped, and the job's wait ends.
+//! resume or cancel the queue, or cancel the executor. If a cancelled executor reports its end at
+//! once, as the pools do, the queue's tasks are dropped, and the job's wait ends.
 //!
 //! The handles of dropped tasks report that they were cancelled.
 //!
-//! A queue may become ready while the executor is full and no ticket is under way. Then the
-//! scheduler starts a thread of its own, which runs the queued tasks and counts against no limit of
-//! the executor. The thread that has made the queue ready may hold locks that these tasks take. So
-//! that thread runs the tasks itself only if no new thread can be started.
+//! A queue may become ready while the executor is full and no ticket is under way. The thread that
+//! has made it ready may hold locks that the queued tasks take. So the scheduler starts a thread of
+//! its own, which runs these tasks and counts against no limit of the executor. If no thread can be
+//! started, the thread that has made the queue ready runs the tasks after all.
 //!
 //! # How it works
 //!
@@ -107,12 +109,10 @@
 //! - A *ticket* is a job that the scheduler submits to the executor. The ticket serves queues for a
 //!   quantum, then submits itself again. A ticket *searches* until it has found a task.
 //! - A *place* is room for one more lease within the queue's limit.
-//! - A *lane* is a deque of a queue's futures that have woken themselves. A lease can borrow a
-//!   lane.
+//! - A *lane* is a deque of futures that have woken themselves. A lease can borrow a lane.
 //! - A *fork* is a half of a `join` or a job of a scope. A ticket serves forks before tasks.
-//! - A *slot* is the number of a queue. When the queue is over (I3), a later queue may get the same
-//!   number. A *line* is the shared state of the queue in a slot. Its *life word* counts the
-//!   queue's tasks and leases.
+//! - A *slot* is the number of a queue. When the queue is over (I3), a later queue may get it. A
+//!   *line* is the state of the queue in a slot. Its *life word* counts the tasks and leases.
 //!
 //! ```text
 //!   spawn ──▶ queue's injector ──▶ ready set ──▶ policy ──▶ lease ──▶ task, task, task … quantum
@@ -124,8 +124,7 @@
 //!
 //! # The files
 //!
-//! Each folder uses only the folders above it in this table. Most public calls are in the files
-//! beside the folders.
+//! Each folder uses only the folders above it here. Most public calls are beside the folders.
 //!
 //! | | |
 //! |---|---|
@@ -144,8 +143,8 @@
 //! - **I1** The value of a `Once` stays until the `Once` is dropped. So a line stays at its address
 //!   until the scheduler is dropped, even without a queue.
 //! - **I2** A task is accepted and counted in one step. A closed queue accepts tasks only from its
-//!   own tasks, which run under leases. So once a closed queue has neither a task nor a lease, it
-//!   gets no further task. The thread whose step leads to this state reports the queue's end.
+//!   own tasks, which run under leases. So a closed queue with neither a task nor a lease gets no
+//!   further task. The thread whose step leads to this state reports the queue's end.
 //! - **I3** A queue is *over* when it is closed and has no handle, no lease and no task. One step
 //!   makes the queue over, and the thread that takes this step frees the slot.
 //! - **I4** (a) Every ready queue is in the ready set of its priority. (b) While a set is not
@@ -156,9 +155,9 @@
 //! - **I6** The thread-locals `SUBMITTING` and `SERVING` point to frames further up the same
 //!   thread's stack. A frame stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
-//!   the owner waits until then. The same holds for the fork's *latch*, at which its owner waits,
-//!   and for the latches of the forks around it (`line/fork.rs`). Each of them is on the stack of a
-//!   thread that runs the fork or waits for it.
+//!   the owner waits until then. So do the *latch* at which the owner waits, and the latches of the
+//!   forks around the fork (`line/fork.rs`). Each is on the stack of a thread that runs the fork or
+//!   waits for it.
 //!
 //! # Orderings
 //!
@@ -232,8 +231,7 @@ const READY: Pair = Pair::named("fair::READY");
 
 /// Each of two threads writes, fences, then looks. At least one of them sees the other's write, and
 /// acts. A *server* is a thread that runs tasks of a queue. A *joiner* waits until a queue may run
-/// one more task, so that it can run a task of the queue itself. `proofs/orderings.md` has further
-/// rows.
+/// one more task, and then runs one itself. `proofs/orderings.md` has further rows.
 ///
 /// | one thread writes | then looks | the other writes | then looks | a thread that sees the other's write |
 /// |---|---|---|---|---|
@@ -245,6 +243,6 @@ const LOOK: FencePair = FencePair::named("fair::LOOK");
 
 /// In the tree of `policy/least.rs`, a node's *floor* is a lower bound for the virtual times below
 /// the node. One thread lowers a time, fences, then looks at the floors above it. Another thread
-/// raises such a floor, fences, then looks at the times below. At least one of the two sees the
+/// raises such a floor, fences, then looks at the times below. At least one of them sees the
 /// other's write, and lowers the floor.
 const LEAST: FencePair = FencePair::named("fair::LEAST");

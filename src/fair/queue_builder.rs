@@ -109,8 +109,8 @@ impl<'a> QueueBuilder<'a> {
     /// Limits the number of futures that have begun and not ended; further futures wait until
     /// another ends. By default unlimited.
     ///
-    /// A future that waits for another future of the same queue still counts. If all counted
-    /// futures wait for futures that have not begun, none of them makes progress.
+    /// A future that waits for another future of the queue still counts. If all counted futures
+    /// wait for futures that have not begun, none of them makes progress.
     ///
     /// # Examples
     ///
@@ -127,17 +127,15 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Limits the number of pending tasks, including the running ones; further tasks are refused as
-    /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, which is also the greatest
-    /// capacity.
+    /// [`Full`](crate::executor::Reason::Full). By default 2⁴⁰ − 2, the greatest capacity.
     ///
     /// A running task may submit one more job to a full queue by
-    /// [`execute_last`](crate::Executor::execute_last). So a scheduler over this queue can submit
-    /// its next job.
+    /// [`execute_last`](crate::Executor::execute_last), as a scheduler over this queue does.
     ///
     /// A task with a handle frees its room before the handle reports the task done or cancelled,
-    /// with one exception. If a task is cancelled, or is run by a thread that waits for the task,
+    /// with one exception. If a queued task is cancelled, or is run by a thread that waits for it,
     /// its entry stays in the queue. While 4,096 such entries are queued, a further such task keeps
-    /// its room until a thread takes its entry out.
+    /// its room until its entry is taken out.
     ///
     /// # Examples
     ///
@@ -248,8 +246,7 @@ impl<'a> QueueBuilder<'a> {
     }
 
     /// Makes the queue and returns it. Takes a lock, which no thread needs to pick a queue or to
-    /// run a task. If the executor runs jobs at once, as `Inline` does, this call can run tasks of
-    /// other queues.
+    /// run a task. Over an executor that runs jobs at once, this can run tasks of other queues.
     ///
     /// # Errors
     ///
@@ -309,8 +306,7 @@ impl<'a> QueueBuilder<'a> {
 }
 
 impl Queue {
-    /// Links the queue to its token. When the token is cancelled, the link cancels the queue, if
-    /// the queue still exists.
+    /// Links the queue to its token, whose cancellation then cancels the queue, if it still exists.
     fn cancel_with_token(&self) {
         let line = self.line();
         let (queue, id, token) = (self.0.queue.clone(), self.0.id, self.0.token.clone());

@@ -76,10 +76,10 @@ impl Queue {
     /// Calls `f` with a scope, and returns when every job that was spawned in the scope has ended.
     ///
     /// The jobs may borrow everything that outlives the call. They are parts of a task of this
-    /// queue, as the halves of a [`join`](Self::join) are. They are served under the queue's
-    /// weight, limit and priority, never refused, and charged to the queue wherever they run. When
-    /// `f` has returned, this thread runs the jobs that no other thread has begun. Then it waits
-    /// for the other jobs. During this wait, it runs only work that was forked within the scope.
+    /// queue, as the halves of a [`join`](Self::join) are. The queue's weight, limit and priority
+    /// apply to them. They are never refused, and the queue is charged for them wherever they run.
+    /// When `f` has returned, this thread runs the jobs that no other thread has begun, and waits
+    /// for the others. During this wait, it runs only work that was forked within the scope.
     ///
     /// Inside a task of this queue, `f` runs as a part of that task. Elsewhere the whole call is a
     /// task of the queue, as in [`install`](Self::install).
@@ -116,12 +116,11 @@ impl Queue {
     }
 
     /// Calls [`scope`](Self::scope), but drops a job that has not begun when the token is
-    /// cancelled. The thread that would run the job drops it. A job that runs can look at the
-    /// token, and so can `f`.
+    /// cancelled, on the thread that would run it. Jobs that run can look at the token, and so can
+    /// `f`.
     ///
     /// Inside a task of this queue, `f` is called even if the token is cancelled. Elsewhere the
-    /// whole call is a task with this token. If the token is cancelled before that task begins, `f`
-    /// is dropped too.
+    /// whole call is a task with this token. A cancellation before its beginning drops `f`, too.
     ///
     /// # Errors
     ///
@@ -192,10 +191,9 @@ impl Queue {
 impl<'scope> QueueScope<'scope, '_> {
     /// Spawns a closure as a job of the scope.
     ///
-    /// Allocates once, except for the first four small closures that the scope's owner (the thread
-    /// that opened the scope) spawns. A small closure captures at most three words; with a token or
-    /// a context, at most one. Allocates once more if the queue has a
-    /// [context](super::QueueBuilder::context).
+    /// Allocates once, except for the first four small closures that the scope's owner, the thread
+    /// that opened it, spawns. A small closure captures at most three words; with a token or a
+    /// [context](super::QueueBuilder::context), at most one. With a context, allocates once more.
     ///
     /// The owner runs its newest job first, and the other threads take the oldest.
     ///

@@ -12,7 +12,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::time::Duration;
 
-/// A queue of inputs for one function, blocking or asynchronous. At most a given number of inputs
+/// A queue of inputs for one function, blocking or asynchronous, with a limit on the inputs that
 /// are processed at once.
 ///
 /// The handle of an input returns the output, or an error if the function panicked. The function
@@ -66,8 +66,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         Ok(WorkQueue::on(queue, function))
     }
 
-    /// Returns a work queue that processes its inputs as tasks of `queue`, beside the other queues
-    /// of the scheduler.
+    /// Returns a work queue that processes its inputs as tasks of `queue`.
     ///
     /// # Examples
     ///
@@ -125,8 +124,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         Ok(WorkQueue::on_async(queue, function))
     }
 
-    /// Returns a work queue that processes its inputs as futures of `queue`, for an asynchronous
-    /// function.
+    /// Returns a work queue for an asynchronous function, with its inputs as futures of `queue`.
     ///
     /// # Examples
     ///
@@ -170,8 +168,7 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         }
     }
 
-    /// Spawns a task that applies the function to an input, or gives the input back if the work
-    /// queue refuses it.
+    /// Spawns a task that applies the function to an input, or gives a refused input back.
     ///
     /// # Errors
     ///
@@ -270,11 +267,10 @@ impl<In: Send + 'static, Out: Send + 'static> WorkQueue<In, Out> {
         self.queue.drained()
     }
 
-    /// Closes the work queue, and blocks until every handle has its result. With
-    /// [`Shutdown::Drain`], every accepted input is processed. With [`Shutdown::Cancel`], inputs
-    /// that have not begun are cancelled, and inputs that have begun are asked to stop. `Cancel`
-    /// also drops futures that have begun, if the function is asynchronous. A second call is no
-    /// error.
+    /// Closes the work queue, and blocks until every handle has its result. A second call is no
+    /// error. With [`Shutdown::Drain`], every accepted input is processed. With
+    /// [`Shutdown::Cancel`], inputs that have not begun are cancelled, and inputs that have begun
+    /// are asked to stop. If the function is asynchronous, their futures are dropped.
     ///
     /// # Errors
     ///

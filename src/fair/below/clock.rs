@@ -1,5 +1,4 @@
-//! The clock of a scheduler: the system's clock, or a [`Clock`] of the user's, whose panics are
-//! caught.
+//! The clock of a scheduler: the system's, or a [`Clock`] of the user's, whose panics are caught.
 
 use crate::executor::PanicHandler;
 use crate::sync::clock::{self, Stopwatch};
@@ -10,9 +9,9 @@ use core::time::Duration;
 /// The clock by which a fair scheduler measures tasks.
 ///
 /// The readings on one thread must not go backwards; a step backwards counts as no time. The
-/// default clock is the processor's time-stamp counter if the system derives its own clock from
-/// that counter. Otherwise the default is the system's monotonic clock. Both measure elapsed time:
-/// a task is charged for the time from its beginning to its end.
+/// default clock measures elapsed time, so a task is charged from its beginning to its end. It is
+/// the processor's time-stamp counter if the system derives its own clock from that counter, and
+/// otherwise the system's monotonic clock.
 ///
 /// # Examples
 ///

@@ -165,11 +165,9 @@ impl Below {
             if limited.0.home() == id {
                 return Some(limited);
             }
-            // The executor may be a scheduler, whose id is that of its default queue. If this
-            // thread runs a task of another queue of that scheduler, `limited` has returned the
-            // gate of that other queue. But the gate of the queue with the executor's id is wanted.
-            // The `Futures` of the scheduler always have the gate of the default queue, so this
-            // code asks them.
+            // The executor may be a scheduler, whose id is that of its default queue. On a thread
+            // that runs a task of another of its queues, `limited` has returned the gate of that
+            // queue. The default queue's gate is wanted. The scheduler's `Futures` always have it.
             self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
         })?
     }

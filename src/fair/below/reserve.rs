@@ -1,24 +1,20 @@
 //! Threads that are kept for queues of high priority. A *lease* is a thread's right to run tasks of
-//! one queue. A *reservation* limits how many leases the queues of lower *tiers* (priorities) have
-//! together. A *ticket* is a job at the executor that looks for tasks and takes leases.
+//! one queue. A *ticket* is a job at the executor that looks for tasks and takes leases. A *tier*
+//! is a priority. A *reservation* limits how many leases the queues of lower tiers have together.
 //!
 //! A reservation has *room* while the lower tiers have fewer leases than it allows. A lease takes
-//! room in each reservation for a tier above its own. A lease that ends frees its room, then passes
-//! a `LOOK` fence, and its ticket then looks for work. A submitter pushes a task, then passes a
-//! `LOOK` fence, and then looks for room. So the submitter sees the freed room, or the ticket sees
-//! the task.
+//! room in each reservation for a tier above its own. If a submitter or a ticket finds no room, no
+//! task is forgotten:
 //!
-//! Therefore a submitter that finds no room submits no ticket. Some lease has the room, and when
-//! that lease ends, its ticket looks for work and can find the task. A ticket that finds no room
-//! may leave, because the ticket of the lease that has the room looks for work later.
-//!
-//! When the executor grows, no lease ends, so no ticket sees the new room. Therefore a submitter
-//! that finds no room first asks the executor for its parallelism again.
-//!
-//! A ticket may take room in one reservation and find none in the next. The ticket then frees the
-//! room that it took. Before that, a submitter may have found this room taken, and have submitted
-//! no ticket. No lease has that room, so no end of a lease makes a ticket look for the submitted
-//! task. So the ticket itself looks for work again before it leaves.
+//! - A submitter pushes a task, fences (`LOOK`), and then looks for room. If it finds none, it
+//!   submits no ticket. A lease that ends frees its room and fences; its ticket then looks for
+//!   work. So the submitter sees the freed room, or the ticket sees the task.
+//! - A ticket that finds no room may leave: the ticket of the lease that has the room looks later.
+//! - When the executor grows, no lease ends, so no ticket sees the new room. So a submitter that
+//!   finds no room first asks the executor for its parallelism again.
+//! - A ticket may take room in one reservation, find none in the next, and free the first room
+//!   again. Meanwhile a submitter may have found that room taken, and have submitted no ticket. No
+//!   lease has that room, so the ticket itself looks for work again before it leaves.
 //!
 //! A task that blocks keeps its lease, and with it the lease's room. The thread that serves in its
 //! place may then find no room, and be idle although lower tiers have tasks.

@@ -19,10 +19,9 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 /// The word of all tickets.
 ///
 /// A thread that makes work visible puts a queue into a ready set, or finds the queue there
-/// already. It then makes sure that a ticket searches. No ticket need search if there are already
-/// `most` tickets, the greatest allowed number: at least one of them looks for work later. A ticket
-/// looks for work once more if it is the last to stop searching, or if it leaves because it found
-/// no task (I4).
+/// already. It then makes sure that a ticket searches, unless there are already `most` tickets, the
+/// greatest allowed number. At least one of those looks for work later. A ticket looks for work
+/// once more if it is the last to stop searching, or if it leaves because it found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket
@@ -53,8 +52,7 @@ impl Tickets {
         word & FIELD == 0 || (word / GUARD) & FIELD != 0
     }
 
-    /// Returns whether another ticket is wanted: the word counts fewer than `most` tickets, and no
-    /// ticket searches.
+    /// Returns whether another ticket is wanted: there are fewer than `most`, and none searches.
     #[inline]
     pub fn is_one_wanted(&self, most: usize) -> bool {
         is_wanted(self.0.load(Relaxed), most)
@@ -67,16 +65,14 @@ impl Tickets {
         self.0.fetch_update(Relaxed, Relaxed, taken).is_ok()
     }
 
-    /// Counts the successor of the caller's ticket in place of that ticket. The successor searches.
-    /// The caller guards the successor until it calls [`handed_over`](Self::handed_over). The
-    /// caller's ticket is no longer counted, because it will not look for work again: no submitter
-    /// may rely on it.
+    /// Counts the successor of the caller's ticket in place of that ticket, which will not look for
+    /// work again. The successor searches. The caller guards the successor until it calls
+    /// [`handed_over`](Self::handed_over).
     pub fn hand_on(&self) {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
 
-    /// Counts the caller's ticket again, because its successor was refused and dropped. The ticket
-    /// searches.
+    /// Counts the caller's ticket, which searches, again: its successor was refused and dropped.
     pub fn take_back(&self) {
         let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);
@@ -105,11 +101,10 @@ impl Tickets {
         (before - TICKET - SEARCHING) & !ORPHANED == 0
     }
 
-    /// Clears `ORPHANED`, the mark that a ticket was dropped unrun. If the mark stayed,
-    /// [`handed_over`](Self::handed_over) could make its caller drop the queued tasks, as if the
-    /// executor had ended. But the executor need not have ended: it was full, has panicked, or
-    /// would have deadlocked. So the tasks stay queued, and the caller submits a ticket again, or
-    /// makes a thread serve the queues.
+    /// Clears `ORPHANED`, the mark that a ticket was dropped unrun. The executor need not have
+    /// ended: it was full, has panicked, or would have deadlocked. So the queued tasks stay, and
+    /// the caller submits a ticket again, or makes a thread serve the queues. If the mark stayed,
+    /// [`handed_over`](Self::handed_over) could make its caller drop the tasks.
     pub fn forgive(&self) {
         self.0.fetch_and(!ORPHANED, Relaxed);
     }

@@ -9,8 +9,8 @@ use crate::sync::{AtomicU64, Relaxed};
 /// other, at different moments.
 ///
 /// The first four sums count ended tasks. A thread that ends a task lowers the count of pending
-/// tasks in the life word, then raises one of the four sums ([`tell`]). So the four sums and the
-/// pending tasks never add up to more than the accepted tasks.
+/// tasks in the life word, then raises one of these sums ([`tell`]). So the sums and the pending
+/// tasks never add up to more than the accepted tasks.
 ///
 /// The first seven fields, which a lease updates, share a cache line with the queue's life word.
 #[derive(Default)]
@@ -34,9 +34,8 @@ pub(crate) struct QueueCounters {
     /// The greatest result of the method `submitted` so far, so that its results never fall.
     pub(crate) submitted: AtomicU64,
     pub(crate) arrivals: AtomicU64,
-    /// The moment since which the queue waits for its next lease, in nanoseconds of the scheduler's
-    /// clock. 0 if the queue does not wait, or waits are not measured. Relaxed everywhere: only a
-    /// statistic.
+    /// The moment since which the queue waits for its next lease, in nanoseconds of the clock. 0 if
+    /// it does not wait, or waits are not measured. Relaxed everywhere: only a statistic.
     pub(crate) waits_since: AtomicU64,
     /// The longest time for which the queue was ready and not served, in nanoseconds.
     pub(crate) gap: AtomicU64,
@@ -67,9 +66,8 @@ impl QueueCounters {
     }
 
     /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the true number. It can be too low if,
-    /// during the call, a thread that ends tasks is between two steps. Such a thread has taken the
-    /// tasks off the count of pending tasks, but has not added them to a sum yet ([`tell`]).
+    /// ended. The result never falls, and never exceeds the true number. It can be too low while a
+    /// thread has taken ended tasks off the pending ones, but not added them to a sum ([`tell`]).
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is called last. So a task that ends between the reads of the sums and this call
         // is missed. In the other order it would be counted twice.

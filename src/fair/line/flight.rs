@@ -1,10 +1,8 @@
-//! Permits of futures. If a queue limits its futures in flight, each future holds a permit from its
-//! beginning to its end. A future that finds no permit waits for one. Each queue has a lock that
-//! protects its permits.
+//! Permits of futures. In a queue that limits its futures in flight, each future waits for a
+//! permit, and holds it from its beginning to its end. A lock protects the permits of each queue.
 //!
-//! The spawner of a future calls `arrive`, and then makes the future's first job. If `arrive` has
-//! given the future no permit, the spawner leaves the job here (`keep`). The job stays until the
-//! future gets a permit or is cancelled.
+//! The spawner of a future calls `arrive`, and then makes the future's first job. If the future has
+//! no permit yet, the spawner leaves the job here (`keep`) until it gets one or is cancelled.
 //!
 //! A *line* is the shared state of a queue, and later queues reuse it. The queues of a line are
 //! numbered; a queue's number is its *term*.
@@ -19,8 +17,7 @@ pub(crate) struct Flight(Mutex<Permits>);
 
 #[derive(Default)]
 struct Permits {
-    /// How many queues the line has had. A future of an earlier queue has a lower term, and returns
-    /// no permit.
+    /// How many queues the line has had. A future with a lower term returns no permit.
     term: u64,
     /// The number of permits; `None` if it is unlimited.
     limit: Option<usize>,
@@ -90,10 +87,9 @@ impl Flight {
         number
     }
 
-    /// Keeps the first job of the future `number`, which waits for a permit. Gives the job back in
-    /// two cases: the future has got a permit since `arrive`, or the future does not begin. A
-    /// future does not begin if it was cancelled or its queue ends its futures. `term` is the term
-    /// of the future's queue.
+    /// Keeps the first job of the future `number`, which waits for a permit. `term` is the term of
+    /// the future's queue. Gives the job back if the future has got a permit since `arrive`, was
+    /// cancelled, or belongs to a queue that ends its futures.
     pub(crate) fn keep(&self, term: u64, number: u64, job: Job) -> Kept {
         let mut permits = self.0.lock();
         if term != permits.term {
@@ -112,9 +108,8 @@ impl Flight {
     }
 
     /// Ends all waits for permits, because the queue ends its futures. Returns the waiting futures
-    /// whose first jobs are kept here; the caller cancels them. The spawners of the other waiting
-    /// futures have not called `keep` yet. When such a spawner calls `keep`, it gets the job back,
-    /// and cancels its future.
+    /// whose first jobs are kept here; the caller cancels them. Each other waiting future's spawner
+    /// has yet to call `keep`. It then gets the job back, and cancels the future.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);
@@ -131,19 +126,18 @@ impl Flight {
         kept.is_some() // the job is dropped after the lock is released
     }
 
-    /// Takes back the permit of an ended future, and gives it to the next waiting future, if any.
-    /// Calls `put` with the next future's first job, if `keep` has brought that job. Otherwise
-    /// `keep` will give the job back to the spawner, which submits it. Returns whether `put` ran.
-    /// `term` is the term of the ended future's queue. If the line has a later queue by now, does
-    /// nothing.
+    /// Takes back the permit of an ended future of the queue `term`, and gives it to the next
+    /// waiting future, if any. Does nothing if the line has a later queue by now.
+    ///
+    /// If `keep` has brought the next future's first job, calls `put` with the job, and returns
+    /// `true`. The caller then makes sure that the queue is served. It does so after this call,
+    /// without the lock: serving may end further futures, whose ends call `leave`. If `keep` has
+    /// not brought the job, `keep` will give the job back to the spawner, which submits it.
     ///
     /// `put` is called under the lock, so that kept jobs enter the queue in the order of the
-    /// futures' numbers. The queue's slot is not freed during `put`, because the queue still counts
-    /// the waiting future. A thread that cancels that future takes this lock (`forget`) before it
-    /// takes the future off the count.
-    ///
-    /// If `put` was called, the caller makes sure that the queue is served. The caller does so
-    /// after this call, without the lock: serving may end further futures, whose ends call `leave`.
+    /// futures' numbers. The queue's slot is not freed during `put`, because the queue counts the
+    /// waiting future. A thread that cancels that future takes this lock (`forget`) before it takes
+    /// the future off the count.
     #[must_use]
     pub(crate) fn leave(&self, term: u64, put: impl FnOnce(Job)) -> bool {
         let mut permits = self.0.lock();

@@ -1,17 +1,16 @@
 //! Forks: halves of a `join` and jobs of a scope. Tasks of a queue offer their forks to the other
 //! threads that serve the queue.
 //!
-//! A fork is an offer. The thread that offers the fork, its *owner*, takes the fork back and runs
-//! it if no other thread has begun it. So a fork ends even if no other thread serves the queue, or
-//! the queue is full or closed. A fork needs no place of its own within the queue's limit. The
-//! thread that runs the fork has a *lease*, the right to run tasks of the queue, or waits in a task
-//! of the queue. So the limit counts that thread anyway.
+//! The thread that offers a fork, the fork's *owner*, takes it back and runs it if no other thread
+//! has begun it. So a fork ends even if no other thread serves the queue, or the queue is full or
+//! closed. A fork needs no place of its own within the queue's limit. The limit already counts the
+//! thread that runs the fork. That thread has a *lease*, the right to run tasks of the queue, or
+//! waits in a task of the queue.
 //!
 //! An owner waits at a *latch*, which counts the forks that have not ended: one half of a `join`,
-//! or all jobs of a scope. If a latch is made within a fork, it points to that fork's latch, the
-//! *outer* latch. A fork *descends from* its own latch and from all latches outer to it. A thread
-//! that waits runs only forks that descend from its latch: other forks might want a lock that the
-//! thread holds.
+//! or all jobs of a scope. If a latch is made within a fork, that fork's latch is its *outer*
+//! latch. A fork *descends from* its own latch and from all latches outer to it. A waiting thread
+//! runs only forks that descend from its latch: other forks might want a lock that it holds.
 //!
 //! ```text
 //!  owner, in its task                       thread that serves the queue, or waits within it
@@ -117,8 +116,8 @@ impl Shard {
 ///
 /// The offers lie in *shards*: lists, each with a lock of its own. At its first fork, a thread
 /// borrows a shard until its lease ends. So threads that fork in one queue share no lock. When 15
-/// shards are lent, further threads use the 16th, the common shard. If a lease ends while forks are
-/// left in its shard, the queue's other servers find the forks there.
+/// shards are lent, further threads share the 16th. If forks are left in the shard when the lease
+/// ends, the queue's other servers find them there.
 #[derive(Default)]
 pub(crate) struct Forks {
     shards: [CachePadded<Shard>; SHARDS],
@@ -279,11 +278,12 @@ impl Latch {
         }
     }
 
-    /// Runs `f`, which does not panic, as a fork of this latch. `caller` belongs to this thread's
-    /// innermost frame of service (`serving/frame.rs`). During the call, `caller.latch` is this
-    /// latch, so a latch that is made within `f` gets this latch as its outer latch. During the
-    /// call, the owner also counts as waiting for `f`. But if the frame of `caller` made this
-    /// latch, this thread is the owner itself, and does not wait. This then only calls `f`.
+    /// Runs `f` as a fork of this latch. `f` must not panic. `caller` belongs to this thread's
+    /// innermost frame of service (`serving/frame.rs`).
+    ///
+    /// - If that frame made the latch, this thread is the owner, and this only calls `f`.
+    /// - Otherwise the owner counts as waiting for `f` during the call. Also, `caller.latch` is
+    ///   this latch, so a latch that is made within `f` gets this latch as its outer latch.
     pub(crate) fn run<R>(&self, caller: Option<&Owner>, f: impl FnOnce() -> R) -> R {
         if self.is_owners(caller) {
             return f();
@@ -296,10 +296,10 @@ impl Latch {
         result
     }
 
-    /// Notes that a fork has ended: takes it off the latch's count. If this was the last fork and
-    /// the owner sleeps, wakes the owner. The argument `caller` belongs to this thread's innermost
-    /// frame of service (`serving/frame.rs`). If that frame made the latch, this thread is the
-    /// owner itself. The owner does not sleep then, so this wakes no thread.
+    /// Takes an ended fork off the latch's count. If it was the last fork and the owner sleeps,
+    /// wakes the owner. `caller` belongs to this thread's innermost frame of service
+    /// (`serving/frame.rs`). If that frame made the latch, this thread is the owner, and wakes no
+    /// thread.
     ///
     /// # Safety
     ///

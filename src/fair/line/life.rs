@@ -23,8 +23,7 @@ const TASK: u64 = 1 << 24;
 pub(crate) const MAX_LEASES: usize = 0xFFFF;
 pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 
-/// One word with the state of a queue, the number of its leases, and the number of accepted tasks
-/// that have not ended.
+/// The state of a queue, the number of its leases, and that of accepted tasks that have not ended.
 ///
 /// A slot is *taken* from `open` to `free`. A queue is *held* while it has a handle. A *closed*
 /// queue accepts tasks only from its own tasks. A *cancelled* queue drops its queued tasks, but a
@@ -35,8 +34,8 @@ pub(crate) const MAX_TASKS: u64 = (1 << 40) - 2;
 ///
 /// All this is in one word, so a thread checks the state and changes it in one step (I2, I3). The
 /// step that counts a task also checks that the queue accepts the task. The step that begins a
-/// server's lease also checks the limit. The thread whose step makes the queue over learns this
-/// from that step.
+/// server's lease also checks the limit. The step that makes the queue over shows that to its
+/// thread.
 #[derive(Debug)]
 pub struct Life(AtomicU64);
 
@@ -106,10 +105,8 @@ impl Look {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
     /// Returns whether the queue's end is to be told now to the listeners of the token that reports
-    /// it (`Line::end`). The queue is then closed and not cancelled, has no task and no lease, and
-    /// its end is not told yet. The thread whose step leads to this state tells the end. No further
-    /// task can come: only the queue's own tasks can spawn into a closed queue, and they run under
-    /// leases.
+    /// it (`Line::end`). The queue is then closed, not cancelled and idle, so that no further task
+    /// can come (I2). The thread whose step leads to this state tells the end.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
@@ -173,8 +170,8 @@ impl Life {
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Begins a lease if the queue has fewer than `limit` leases and is not paused. Returns whether
-    /// the lease has begun.
+    /// Begins a lease, unless the queue has `limit` leases or is paused. Returns whether it has
+    /// begun.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)
@@ -189,7 +186,7 @@ impl Life {
     /// Begins the lease of a *sweep*, which takes the jobs of ended tasks out of a paused queue.
     /// Begins no lease, and returns `false`, if the queue is not paused, has a lease, or is over.
     /// This call releases the word, and the beginning of each later lease acquires it (`OPENED`).
-    /// So the thread of a later lease sees the writes that the caller made before this call.
+    /// So the thread of a later lease sees the caller's writes before this call.
     pub fn begin_sweep(&self) -> bool {
         let may = |look: Look| !look.is_gone() && look.may_be_swept();
         let begun = |word| may(Look(word)).then_some(word + LEASE);
@@ -232,8 +229,7 @@ impl Life {
         self.0.fetch_or(CLOSED | CANCELLED, Relaxed);
     }
 
-    /// Pauses or resumes the queue, if it is not cancelled. Returns whether this call changed the
-    /// queue's state.
+    /// Pauses or resumes the queue, if it is not cancelled. Returns whether this was a change.
     pub fn pause(&self, is_paused: bool) -> bool {
         let (from, to) = if is_paused { (0, PAUSED) } else { (PAUSED, 0) };
         let paused = |word| (word & (PAUSED | CANCELLED) == from).then_some(word & !PAUSED | to);
@@ -247,14 +243,13 @@ impl Life {
     }
 
     /// Closes the queue, because its last handle is dropped. Resumes a paused queue, because no
-    /// handle is left to resume it. But leaves a cancelled queue paused: its canceller ends the
+    /// handle is left to resume it. But a cancelled queue stays paused: its canceller ends the
     /// pause once no further task can begin. Returns the new word, from which the caller sees
     /// whether the queue is over.
     ///
     /// If the end is to be told now (`owes_end`), sets `TOLD` in the same step, and the caller then
-    /// tells the end. `TOLD` must be set before a listener is told: the listener may wait until the
-    /// queue is idle. Until `TOLD` is set, `owes_end` returns `true`, and so `Line::is_idle`
-    /// returns `false`.
+    /// tells the end. A listener may wait until the queue is idle, which it is only once `TOLD` is
+    /// set (`Line::is_idle`). So `TOLD` is set before a listener is told.
     pub fn let_go(&self) -> Look {
         let order = both(ENDED.acquire(), ENDED.release());
         let paused = |word| if Look(word).is_cancelled() { 0 } else { PAUSED };

@@ -39,8 +39,7 @@ pub(crate) const MAX_WEIGHT: u64 = 1 << 32;
 
 pub(crate) struct QueuedJob {
     pub(crate) job: Job,
-    /// When the job was pushed, in nanoseconds of the scheduler's clock. 0 if its wait is not
-    /// measured.
+    /// When the job was pushed, in nanoseconds of the clock. 0 if its wait is not measured.
     pub(crate) since: u64,
 }
 
@@ -62,8 +61,8 @@ impl QueuedJob {
 /// later queues reuse the line.
 ///
 /// The fields are ordered so that a task touches few cache lines. First comes the life word, which
-/// spawners and servers change. Then come the counters, which a server changes right after the life
-/// word. Then come the jobs, on cache lines of their own. The other fields are mostly read.
+/// spawners and servers change. Then come the counters, which a server changes right after it, and
+/// the jobs, on cache lines of their own. The other fields are mostly read.
 #[repr(C)]
 pub(crate) struct Line {
     pub(crate) life: Life,
@@ -78,11 +77,10 @@ pub(crate) struct Line {
     limit: AtomicUsize,
     capacity: AtomicU64,
     tier: AtomicUsize,
-    /// A hint that the queue may be paused: how often it was paused, less how often `Line::pause`
-    /// has resumed it. The drop of the last handle (`Life::let_go`) and a cancellation
-    /// (`Life::end_pause`) resume the queue, too, but do not count here. So the hint can stay above
-    /// zero. A server reads this hint after each task, because to read `life` each time would cost
-    /// too much. The server reads `life` only if the hint is not zero.
+    /// A hint that the queue may be paused. A server reads it after each task. Only if it is not
+    /// zero does the server read `life`, which costs more. The hint is how often the queue was
+    /// paused, less how often `Line::pause` resumed it. It can stay above zero, because
+    /// `Life::let_go` and `Life::end_pause` also resume the queue, but do not count here.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the flag publishes no data. A server that misses the flag may
@@ -102,8 +100,7 @@ pub(crate) struct Line {
     pub(crate) end: End,
     pub(crate) name: Mutex<Option<Text>>,
     pub(crate) waits: Once<Waits>,
-    /// The token that cancels the queue, and its link to the queue. The link works even after the
-    /// last handle is gone.
+    /// The token that cancels the queue, and its link, which works even without a handle.
     pub(crate) link: Mutex<Option<(CancelToken, CancelLink)>>,
     pub(crate) flight: Flight,
     pub(crate) living: Living,
@@ -183,8 +180,7 @@ impl Line {
         id
     }
 
-    /// Returns whether the queue is ready: it has a job or a fork, is below its limit, and is not
-    /// paused.
+    /// Returns whether the queue has a job or a fork, is below its limit, and is not paused.
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         let look = self.life.look();
@@ -209,8 +205,7 @@ impl Line {
         let changes = self.life.pause(is_paused);
         // Relaxed, both updates of `pauses`, because it is a hint. A call changes `pauses` only if
         // it has changed the life word, where pausing and resuming alternate. So once all calls
-        // have returned, the sum is right, even if two calls changed `pauses` in another order than
-        // the life word.
+        // have returned, the sum is right, in whatever order they changed `pauses`.
         match is_paused {
             _ if !changes => {}
             true => _ = self.pauses.fetch_add(1, Relaxed),
@@ -252,8 +247,7 @@ impl Line {
     }
 
     /// Returns whether the queue has a capacity. If so, each task leaves the life word's count
-    /// before its handle reports the task done. So a caller that has joined a task finds the task's
-    /// room free.
+    /// before its handle reports it done. So a thread that has joined a task finds its room free.
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         self.capacity() < MAX_TASKS
@@ -275,9 +269,8 @@ impl Line {
     }
 
     /// Takes the first job of a lease. A fork comes first, because it belongs to a task that has
-    /// begun. If there is no fork, but a *lane* (`yields.rs`) has a future that was woken during
-    /// its poll, every second lease takes that future first. The other leases first take a job from
-    /// the injector.
+    /// begun. If a *lane* (`yields.rs`) has a future that was woken during its poll, every second
+    /// lease takes that future next. The other leases prefer a job from the injector.
     #[inline]
     pub(crate) fn take_first(&self) -> Option<QueuedJob> {
         match self.yields.get() {
@@ -292,8 +285,8 @@ impl Line {
     ///
     /// Each branch of `take`, `take_job` and `take_oldest` returns its job directly, and all three
     /// are inlined into the code of the lease. Otherwise the compiler stores the job word by word,
-    /// and then loads two words at a time. These loads wait for the stores. The wait takes a third
-    /// of an empty task's time.
+    /// and loads it two words at a time, which waits for the stores. A third of an empty task's
+    /// time is lost.
     #[inline(always)]
     pub(crate) fn take(&self) -> Option<QueuedJob> {
         if let Some(fork) = self.take_fork() {

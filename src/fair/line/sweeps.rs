@@ -1,7 +1,6 @@
-//! A sweep takes the jobs of ended tasks out of a paused queue, which no thread serves. An ended
-//! task can count as pending until its job is taken. So a thread that waits until a paused queue is
-//! idle sweeps the queue. For the sweep, the thread takes a *lease*, the right to take jobs of the
-//! queue.
+//! A paused queue is not served, but an ended task can count as pending until its job is taken. So
+//! a thread that waits until a paused queue is idle *sweeps* it: takes out the jobs of ended tasks.
+//! For the sweep, the thread takes a *lease*, the right to take jobs of the queue.
 //!
 //! A sweep stops at the first job of a task that has not ended, and *keeps* that job. The threads
 //! that later serve the queue take the kept job before all others.
@@ -56,8 +55,7 @@ impl<T> Sweeps<T> {
         // Relaxed, both stores of `has_kept`: the life word orders them. `begin_sweep` begins a
         // lease only if there is no other lease, and releases the life word. A thread that begins a
         // later lease acquires the word. So that thread sees that `has_kept` is set, and pops only
-        // under the lock of `kept`. This thread holds that lock, so no other thread pops during the
-        // sweep.
+        // under the lock of `kept`, which this thread holds during the sweep.
         self.has_kept.store(true, Relaxed);
         let swept = life.begin_sweep().then(|| {
             let mut swept = Vec::new();

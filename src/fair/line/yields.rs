@@ -3,9 +3,8 @@
 //! lane is lent to one lease at a time, and the queue's other leases steal from it.
 //!
 //! A lease that ends gives its lane back with the futures in it, and a later lease can take the
-//! lane over. A lane makes a yield cheap. The yield changes no reference count. The yield also
-//! leaves the queue's injector alone, so the leases' threads do not compete for the injector's
-//! words.
+//! lane over. A lane makes a yield cheap: no reference count changes, and the leases' threads do
+//! not compete for the words of the queue's injector.
 
 use super::once::Once;
 use crate::deque::{Stealer, Worker};

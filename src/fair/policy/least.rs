@@ -1,7 +1,6 @@
 //! A search tree for the ready queue with the least virtual time (thread time divided by weight).
 //! `WeightedFair` searches the tree for each pick. When a time becomes less or a queue becomes
-//! ready, `WeightedFair` lowers the tree's *floors*, which are lower bounds for the times below
-//! them.
+//! ready, it lowers the tree's *floors*, which are lower bounds for the times below them.
 
 use super::ready::{Bits, ReadySet, SUMMARIES};
 use crate::fair::LEAST;
@@ -29,14 +28,12 @@ pub struct Times {
 ///          queue 65,536                             has a time in place of a floor
 /// ```
 ///
-/// - A floor can be too low, which only makes a search look again. A pick raises the floors on the
-///   path to its queue, from the bottom up. It stops at the highest node that has a sibling with
-///   members. Above that node there is only one node with members at each level, so a search
-///   compares no floors there. Any other floor that is too low stays so until a search comes to it.
+/// - A floor can be too low, which only makes a search look again. A pick raises the floors above
+///   its queue, up to the last one at which a search compares floors (`raise`). Any other floor
+///   that is too low stays so until a search comes to it.
 /// - Once all calls have returned, no floor is too high. A thread that lowers a time then fences,
 ///   and lowers the floors above that time. A thread that raises floors then fences, looks at the
-///   times again, and lowers the floors if it must. So at least one of the two threads sees the
-///   other's write (`LEAST`).
+///   times again, and lowers the floors if it must. At least one sees the other's write (`LEAST`).
 ///
 /// The tree is lock-free. A search begins again only if another thread has changed a word that the
 /// search read, or if the search has raised a floor.
@@ -122,9 +119,9 @@ impl Least {
     }
 
     /// Raises the floors above the found queue, from its octet (the lowest node, of 8 queues) up.
-    /// Stops after the highest node that has a sibling with members of the ready set: `find`
-    /// compares no floor above that node. `least` is the least time in the octet. After raising a
-    /// floor, looks again at the times and floors below, and lowers the floors that are too high.
+    /// `least` is the least time in the octet. Stops after the highest node that has a sibling with
+    /// members of the ready set: `find` compares no floor above that node. Then looks again at the
+    /// times and floors below, and lowers the floors that are too high.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;
@@ -262,8 +259,8 @@ fn raise_to(floor: &AtomicU64, from: u64, to: u64) -> bool {
 
 /// Lowers the floors that are greater than `to`, in the order of the slice, and fences after each
 /// change. A thread that raises the next floor also fences, and then looks at the floors below. So
-/// that thread sees this change, and lowers the next floor again, or this thread sees the raised
-/// floor, and lowers it.
+/// it sees this change and lowers the next floor, or this thread sees the raised floor and lowers
+/// it.
 #[inline]
 fn lower_all(floors: &[&AtomicU64], to: u64) {
     for floor in floors {

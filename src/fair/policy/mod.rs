@@ -24,13 +24,13 @@ use core::time::Duration;
 /// [`join`](super::Queue::join) or a job of a scope.
 ///
 /// Several threads call a policy at once, even for the same queue, so a policy keeps its state in
-/// atomics, or under a lock. During [`opened`](Self::opened), the scheduler holds the lock under
-/// which it makes queues. During the other calls the scheduler holds no lock. Each priority has a
-/// policy of its own ([`Builder::policy`]).
+/// atomics, or under a lock. The scheduler holds no lock during the calls, except during
+/// [`opened`](Self::opened): then it holds the lock under which it makes queues. Each priority has
+/// a policy of its own ([`Builder::policy`]).
 ///
-/// A policy only decides about order. If a policy chooses a queue that is not ready, or no queue,
-/// the scheduler serves the first ready queue. So a policy cannot lose a task or stop all service,
-/// but can starve a queue.
+/// A policy only decides about order. If it picks a queue that is not ready, or none, the scheduler
+/// serves the first ready queue. So a policy can starve a queue, but not lose tasks or stop all
+/// service.
 ///
 /// [`Builder::policy`]: super::Builder::policy
 ///

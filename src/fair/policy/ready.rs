@@ -36,10 +36,9 @@ impl ReadySet {
 
     /// Makes a slot a member.
     ///
-    /// Sets the bit of the slot's group in the summary even if that bit is set already. The reason
-    /// is a thread that has found the group without members, and is about to clear the bit
-    /// (`tidy`). If the thread clears the bit after this write, it acquires the write, and sees the
-    /// new member. It then sets the bit again.
+    /// Sets the bit of the slot's group in the summary even if it is set already. A thread that has
+    /// found the group without members may be about to clear that bit (`tidy`). If it clears the
+    /// bit after this write, it acquires the write, sees the new member, and sets the bit again.
     pub fn insert(&self, slot: usize) {
         let group = slot / GROUP;
         self.groups[group].fetch_or(bit(slot % GROUP), READY.release());

@@ -15,8 +15,7 @@ use core::time::Duration;
 /// The priority of a queue.
 ///
 /// While a queue of a higher priority is ready, the lower priorities share every 64th pick, so they
-/// do not starve. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, November
-/// 2004).
+/// do not starve. The levels are those of Toub's `ThreadPoolPriority` (MSDN Magazine, 2004).
 ///
 /// # Examples
 ///
@@ -106,8 +105,7 @@ impl Tier {
         self.panics.take(|| self.policy.served(pick, service, self.ready(table)));
     }
 
-    /// Tells the policy that its pick was not served, so that the policy can take back the charge
-    /// for the pick.
+    /// Tells the policy that its pick was not served, so that it can take back the charge.
     pub(crate) fn give_back(&self, pick: Pick, table: &Table) {
         self.served(pick, Service { time: Duration::ZERO, tasks: 0, weight: 1 }, table);
     }
@@ -161,9 +159,8 @@ impl Tiers {
 
     /// Takes a slot out of the ready sets in which an earlier queue has left it. Returns the tiers
     /// of these sets. The caller is about to open a queue in the slot, and holds the registry's
-    /// lock, under which threads take and free slots. After it has released the lock, the caller
-    /// calls `tell_of_removal` for each of the tiers. That call runs `changed` of the policy,
-    /// during which the scheduler holds no lock.
+    /// lock, under which threads take and free slots. After it has released the lock, it calls
+    /// `tell_of_removal` for each tier, which calls the policy's `changed`.
     pub(crate) fn forget(&self, slot: usize) -> Vec<&Tier> {
         let stale = self.iter().filter(|it| it.set.contains(slot));
         stale.inspect(|it| _ = it.set.clear(slot)).collect()
@@ -214,9 +211,8 @@ impl Tiers {
     }
 
     /// Picks from a ready tier below the highest ready tier. All such tiers take turns, in the
-    /// order of their ranks. `pick_lower` does not choose the tier by a count of the turns, modulo
-    /// the number of ready tiers. That number changes if other tiers are ready only now and then,
-    /// so such picks could pass over a tier for ever.
+    /// order of their ranks. Turns counted modulo the number of these tiers would not do. That
+    /// number can change with each turn, so that the picks pass over a tier for ever.
     fn pick_lower(&self, table: &Table) -> Option<(&Tier, Pick)> {
         let last = self.last_lower.load(Relaxed);
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);

@@ -1,29 +1,26 @@
 //! Weighted fair queuing: shares of time, by weight.
 //!
 //! A *lease* is a thread's right to run tasks of one queue. A pick chooses the queue of the next
-//! lease. The queue is charged an estimate at the pick, and `served` corrects this charge after the
-//! lease. Until then the pick's *note* holds the charge.
+//! lease, and charges the queue an estimate in advance. The pick's *note* holds this charge. After
+//! the lease, `served` replaces it by the charge for the real service.
 //!
-//! A queue's *virtual time* advances by service divided by weight. It has 64 bits, wraps, and
-//! begins 100 ms before its wrap. A nanosecond at weight 1 is 2²⁰ units. The remainder below a unit
-//! is kept, so even at weight 2³² the charges are exact in the long run. A queue's virtual time is
-//! within one unit of the exact value. The ε in the bound of `fair/mod.rs` includes this unit,
-//! which is 4 µs of service at weight 2³².
+//! A queue's *virtual time* advances by service divided by weight. A nanosecond at weight 1 is 2²⁰
+//! *units*. The remainder below a unit is kept for the next charge, so a virtual time is within one
+//! unit of the exact value. The ε in the bound of `fair/mod.rs` includes this unit, which is 4 µs
+//! of service at weight 2³².
 //!
-//! `now` is the system time, as [`WeightedFair`] defines it. `served` and `reweighted` leave a
-//! queue's virtual time at most 2⁶¹ units behind `now` and at most 2⁶² units ahead. At weight 1,
-//! these limits are 36 and 73 minutes. Up to W leases of a queue may be charged or corrected at
-//! once; W is the executor's parallelism. So the bound of `fair/mod.rs`, where L, Q and w are
-//! defined, holds while W·(L + Q)/w is below 36 minutes. A lease longer than 73 minutes times the
-//! weight is charged as one of that length.
+//! A virtual time has 64 bits and wraps; a *turn* is 2⁶⁴ units. A queue that is half a turn ahead
+//! of `now`, the system time, would read as behind, and get all the service. A queue half a turn
+//! behind would read as ahead, and starve
+//! (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`). So there are two limits:
 //!
-//! The method `limited` also applies the limit of 2⁶² units to the charge of a pick, before the
-//! lease begins. Otherwise the queue could get half a *turn* (2⁶³ units) ahead. The queue would
-//! then read as behind, and get all the service.
+//! - `served`, `reweighted`, and `limited` for the charge of a pick, let a queue get at most 2⁶²
+//!   units ahead, 73 minutes at weight 1. Short charges are not limited (`SHORT`).
+//! - `served` and `reweighted` leave a queue at most 2⁶¹ units behind, 36 minutes at weight 1.
 //!
-//! The limit of 2⁶¹ units keeps a queue from falling half a turn behind `now`. A queue that has
-//! fallen so far behind would read as ahead, and starve
-//! (`a_queue_that_is_behind_by_more_than_half_a_turn_is_served`).
+//! So a lease longer than 73 minutes times the weight is charged as one of that length. Up to W
+//! leases of a queue may be charged or corrected at once; W is the executor's parallelism. So the
+//! bound of `fair/mod.rs`, which defines L, Q and w, holds while W·(L + Q)/w is below 36 minutes.
 
 use super::least::{Found, Least, Times, is_before};
 use super::{Pick, Policy, Ready, Reweighted, Service};
@@ -40,13 +37,11 @@ const START: u64 = (100_000_000_u64 << UNITS).wrapping_neg();
 /// A quarter of a turn (a turn is 2⁶⁴ units), or 73 minutes at weight 1. `within_bounds` and
 /// `limited` leave no queue further ahead of `now`, except for short charges (`SHORT`).
 const MOST: u64 = 1 << 62;
-/// The charge in advance is less than 2^`LONGEST` nanoseconds, or three days, because it has to fit
-/// into a pick's note. The note's lower half has 48 bits for the charge and 16 for the queue's
-/// number.
+/// The charge in advance is less than 2^`LONGEST` nanoseconds, or three days. It has to fit into 48
+/// bits of a pick's note, below 16 bits for the queue's number.
 const LONGEST: u32 = 48;
-/// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited. So such a pick
-/// does not read `now`. Even 2¹⁶ of these charges are less than 2⁵⁸ units, a quarter of an age
-/// (`AGE`).
+/// A charge in advance of less than 2^`SHORT` nanoseconds, or 4 ms, is not limited, and such a pick
+/// does not read `now`. Even 2¹⁶ of them are less than 2⁵⁸ units, a quarter of an age (`AGE`).
 const SHORT: u32 = 22;
 /// An *age* is 2^`AGE` units of virtual time. A queue is at most 7¼ ages behind `now`:
 ///
@@ -59,24 +54,21 @@ const SHORT: u32 = 22;
 const AGE: u32 = 60;
 
 /// Shares the time of the executor among the ready queues by weight. This is the default policy. It
-/// is start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) with an estimate that is charged
-/// in advance.
+/// is start-time fair queuing (Goyal, Vin and Cheng, SIGCOMM 1996) with a charge in advance.
 ///
 /// Each queue has a *virtual time*. It advances by the time for which the queue's tasks run,
 /// divided by the queue's weight. The ready queue with the least virtual time is served.
 ///
-/// The length of a lease is not known when the lease begins. So the queue is then charged the mean
-/// length of its last leases, and the charge is corrected when the lease ends. Without this charge,
-/// all threads would pick the same queue until its first lease ends.
+/// The length of a lease is not known when the lease begins. So the queue is first charged the mean
+/// length of its last leases, and this charge is corrected when the lease ends. Without the first
+/// charge, all threads would pick the same queue until its first lease ends.
 ///
 /// The *system time* is the greatest virtual time at which a lease has begun. A queue that becomes
-/// ready starts at the system time or later, so an idle queue saves up no time. The scheduler's
-/// clock measures a task from its beginning to its end, whether the task computes or blocks.
+/// ready starts at the system time or later, so an idle queue saves up no time.
 ///
 /// A pick goes down a tree of minima. It reads at most 48 words of the tree and 17 of the ready
 /// set, some of them twice, however many queues are ready. A pick is lock-free. It begins again
-/// only if another thread has changed a word that the pick has read, or if the pick has corrected a
-/// minimum.
+/// only if it has corrected a minimum, or another thread has changed a word that it has read.
 ///
 /// # Examples
 ///
@@ -151,9 +143,8 @@ impl WeightedFair {
     }
 
     /// Raises the times that are more than one age (`AGE`) behind `now`. Also raises the floors,
-    /// the lower bounds in `least`, that are more than two ages behind. The caller has begun a new
-    /// age. Without this call, a queue that is never ready would fall half a turn behind, and its
-    /// time would then read as ahead.
+    /// lower bounds in `least`, that are more than two ages behind. The caller has begun a new age.
+    /// Otherwise a queue that is never ready would fall half a turn behind, and read as ahead.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {
@@ -175,8 +166,7 @@ impl WeightedFair {
 
     /// Limits a charge in advance, in nanoseconds, so that it moves the queue's virtual time to at
     /// most `MOST` units ahead of `now`. `time` is the virtual time before the charge. The result
-    /// is at least 1, and fits into a note. `served` takes back the limited charge, so the queue
-    /// gets no credit from the limit.
+    /// is at least 1, and fits into a note. `served` takes back only the limited charge.
     #[cold]
     #[inline(never)]
     fn limited(&self, nanos: u64, time: u64, weight: u64) -> u64 {
@@ -196,11 +186,10 @@ impl Policy for WeightedFair {
     fn opened(&self, slot: usize) {
         let accounts = self.accounts(slot);
         let (at, now) = (slot % GROUP, self.now.load(Relaxed));
-        // If the slot is in the ready set because of its last queue, a ticket can pick it between
-        // the next four steps. In this order, a pick that charges the new time uses the new
-        // estimate. A pick that has read the new number charges the new time. If the processor
-        // reorders the accesses, one pick can charge the new queue the old queue's estimate. No
-        // thread takes that charge back.
+        // If the slot is still in the ready set because of its last queue, a ticket can pick it
+        // between the next four steps. In their order, a pick that charges the new time uses the
+        // new estimate. A pick that has read the new number charges the new time. If the processor
+        // reorders the accesses, one pick can charge the new queue the old estimate, for good.
         accounts.pasts[at].rest.store(0, Relaxed);
         accounts.pasts[at].estimate.store(0, Relaxed);
         accounts.times.times[at].store(now, Relaxed);
@@ -209,9 +198,8 @@ impl Policy for WeightedFair {
     }
 
     /// Multiplies the queue's *lead*, its virtual time less `now`, by the old weight over the new
-    /// one. The charges for leases under way are part of the lead, so they are scaled, too.
-    /// `served` later computes these charges at the new weight, so it takes back the scaled
-    /// amounts.
+    /// one. This also scales the charges for leases under way. `served` later takes these charges
+    /// back at the new weight, so it takes back the scaled amounts.
     fn reweighted(&self, slot: usize, change: Reweighted, _ready: Ready<'_>) {
         let (from, to) = (i128::from(change.from), i128::from(change.to.max(1)));
         let now = self.now.load(Relaxed);
@@ -298,8 +286,7 @@ impl Policy for WeightedFair {
     }
 }
 
-/// Returns the units for `nanos` nanoseconds at a weight, at most `MOST`, and the remainder below a
-/// unit.
+/// Returns the units for `nanos` nanoseconds, at most `MOST`, and the remainder below a unit.
 fn worth(nanos: u64, weight: u64) -> (u64, u64) {
     let weight = weight.max(1);
     if nanos >> (62 - UNITS) == 0 {
@@ -322,15 +309,14 @@ fn units(kept: &AtomicU64, nanos: u64, weight: u64) -> u64 {
     units + u64::from(filled)
 }
 
-/// Returns the virtual time that is ahead of `now` by `lead`. Limits `lead` to the bounds that the
-/// file's head states.
+/// Returns the virtual time that is `lead` ahead of `now`, within the limits of the file's head.
 fn within_bounds(now: u64, lead: i128) -> u64 {
     now.wrapping_add(lead.clamp(-(2 << AGE), i128::from(MOST)) as u64)
 }
 
 /// Returns the note of a pick: the queue's virtual time at the pick, the queue's `number`, and the
-/// charge. The charge is in nanoseconds and not in units of virtual time. The units depend on the
-/// weight, which may change before `served` takes the charge back.
+/// charge. The charge is in nanoseconds, because its worth in units depends on the weight, which
+/// may change before `served` takes the charge back.
 fn note(time: u64, number: u64, nanos: u64) -> u128 {
     u128::from(time) << 64 | u128::from(number << LONGEST | nanos)
 }
@@ -347,8 +333,7 @@ fn charge(nanos: u64, weight: u64) -> u64 {
     if nanos == 0 { 0 } else { worth(nanos, weight).0.max(1) }
 }
 
-/// Raises a virtual time that is less than `to`, and returns its old value. Otherwise returns
-/// `None`.
+/// Raises a virtual time that is less than `to`, and returns its old value; otherwise `None`.
 fn raise(time: &AtomicU64, to: u64) -> Option<u64> {
     let raised = |time| is_before(time, to).then_some(to);
     time.fetch_update(Relaxed, Relaxed, raised).ok()

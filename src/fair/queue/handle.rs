@@ -36,8 +36,7 @@ impl LineRef {
     }
 }
 
-/// The state that all handles of a queue share. Its drop closes the queue, if the queue is still
-/// open.
+/// The state that all handles of a queue share. Its drop closes the queue, if it is open.
 pub(crate) struct QueueHandle {
     pub(crate) id: ExecutorId,
     pub(crate) queue: LineRef,

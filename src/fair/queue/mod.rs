@@ -81,8 +81,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`], with the closure and the reason: the queue or the executor is closed
-    /// or full.
+    /// Returns [`Rejected`] with the closure, if the queue or the executor is closed or full.
     ///
     /// # Examples
     ///
@@ -130,8 +129,7 @@ impl Queue {
     /// # Errors
     ///
     /// Returns [`RejectedBatch`], with the refused closures and their reasons. A full queue refuses
-    /// a closure. If a task ends before the batch's next closure is spawned, the queue can accept
-    /// that one. So accepted closures can follow refused ones.
+    /// a closure, but accepts a later closure of the batch if a task has ended meanwhile.
     ///
     /// # Examples
     ///
@@ -167,10 +165,10 @@ impl Queue {
         TaskBuilder::on(self)
     }
 
-    /// Sets the weight, which counts from the policy's next pick on. The default policy converts
-    /// the queue's debt for past service to the new weight. A *lease* is a thread's turn at the
-    /// queue. If a lease begins or ends during the call, its charge may be wrong. The error is at
-    /// most the charge for the lease's service at the new weight.
+    /// Sets the weight, which counts from the policy's next pick on. The default policy *charges*
+    /// the queue, for each *lease* (a thread's turn at it), the time divided by the weight. It
+    /// converts the queue's debt of past charges to the new weight. If a lease begins or ends
+    /// during the call, its charge may be wrong, by at most its charge at that weight.
     ///
     /// # Errors
     ///
@@ -317,10 +315,9 @@ impl Executor for Queue {
     /// tasks: the job takes the room that becomes free when the task ends.
     fn execute_last(&self, job: Job) -> Result<(), Rejected> {
         let is_inside = current::is_part_of(Some(self.0.id));
-        // The running tasks count towards the capacity. So a job that runs in a queue with a
-        // capacity of 1 finds the queue full, and could submit no further job. But a ticket of a
-        // scheduler over this queue is such a job, and has to submit its successor before it ends.
-        // So for a caller that runs inside the queue, each lease adds room for one more job.
+        // A ticket of a scheduler over this queue is a job, and has to submit its successor before
+        // it ends. But it counts towards the capacity, so a queue with a capacity of 1 is full. So
+        // for a caller that runs inside the queue, each lease adds room for one more job.
         let more = if is_inside { self.line().life.look().leases() as u64 } else { 0 };
         let capacity = self.line().capacity().saturating_add(more).min(MAX_TASKS);
         submit(self.scheduler(), self.line(), capacity, job)

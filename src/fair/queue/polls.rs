@@ -62,16 +62,16 @@ impl Polls {
         self.line().life.look().is_taken() && self.line().id() == Some(self.id)
     }
 
-    /// Drops the job that the caller has pushed, if the queue's slot was freed and has no new
-    /// queue. The caller has no lease, and has fenced since the push (`LOOK`).
+    /// Drops the job that the caller has pushed, if the queue's slot is free by now. If the slot
+    /// has a new queue, leaves the job: that queue's servers take it out. The caller has no lease,
+    /// and has fenced since the push (`LOOK`).
     ///
-    /// The slot may be free if the job's future was the queue's last task, and was cancelled before
-    /// the push. Then `reclaim` (`scheduler/ends.rs`), which frees the slot, may have missed the
-    /// job.
+    /// The job's future may have been the queue's last task, and cancelled before the push. Then
+    /// `reclaim` (`scheduler/ends.rs`), which frees the slot, may have missed the job.
     ///
-    /// If the caller had a lease during the push, the slot would not be freed. But each wake would
-    /// then change the life word twice, and the lease would count towards the queue's limit. So the
-    /// caller takes no lease, and this check only reads the life word and the id.
+    /// A lease during the push would keep the slot from being freed. But for each wake it would
+    /// change the *life word*, the count of tasks and leases, twice, and would count towards the
+    /// queue's limit. So the caller takes no lease.
     fn clear_if_over(&self) {
         if !self.is_present() {
             clear(&self.queue.scheduler, self.line());

@@ -11,12 +11,11 @@ use core::time::Duration;
 
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
-/// The numbers are read one after the other. They are exact while no thread serves the queue,
-/// except for [`pending`](Self::pending). A *lease* is a thread's turn at the queue. A lease
-/// updates the numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In
-/// a queue with a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before
-/// the task's handle reports the task done. But if the task panics, `completed` or `panicked` may
-/// count it only after that report.
+/// The numbers are read one after the other. Except for [`pending`](Self::pending), they are exact
+/// while no thread serves the queue. A *lease* is a thread's turn at the queue. It updates the
+/// numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue with
+/// a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
+/// handle reports it. But `completed` or `panicked` may count a panic only afterwards.
 ///
 /// # Examples
 ///
@@ -41,14 +40,14 @@ pub struct QueueMetrics {
     pub submitted: u64,
     /// Tasks that the queue has refused.
     pub refused: u64,
-    /// Accepted tasks that have not ended, including those that run. Some ended closures count,
-    /// too, because a lease reports ended closures in batches, and may not have come to a queued
-    /// job yet:
+    /// Accepted tasks that have not ended, including those that run. Some ended tasks count, too:
     ///
-    /// - Without a capacity (the default), up to 64 ended closures for each lease.
-    /// - Without a capacity, an ended closure whose job is still queued, such as one cancelled
-    ///   during a pause.
-    /// - With a capacity of 1,024 or more, up to 64 ended detached closures for each lease.
+    /// - Without a capacity (the default): the last closures that each lease has run, at most 64.
+    ///   Also each ended closure whose job is still queued, such as one cancelled during a pause.
+    /// - With a capacity of 1,024 or more: the last detached closures of each lease, at most 64.
+    /// - With a smaller capacity: none.
+    ///
+    /// In any queue, tasks that [keep their room](crate::fair::QueueBuilder::capacity) count, too.
     pub pending: u64,
     /// Threads that serve the queue now.
     pub running: usize,
@@ -245,10 +244,10 @@ impl Report {
         self.queues.iter().zip(&self.backlogged).filter(|it| *it.1).map(|it| it.0)
     }
 
-    /// Divides the service of each backlogged queue by the queue's weight, and returns Jain's index
-    /// (1984) of the results. The index is 1 if each queue got its share, and 1 / n if one of n
-    /// queues got all the service. Returns `None` if there are fewer than two backlogged queues, or
-    /// none of them was served.
+    /// Divides the service of each backlogged queue by its weight, and returns Jain's index (1984)
+    /// of the results. The index is 1 if each queue got its share, and 1 / n if one of n queues got
+    /// all the service. `None` if fewer than two queues were backlogged, or none of them was
+    /// served.
     ///
     /// # Examples
     ///

@@ -10,10 +10,9 @@ use crate::sync::Relaxed;
 use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
 
 /// Returns the cause for dropping the queue's jobs, if the queue is cancelled or the executor has
-/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). The thread that
-/// cancels the queue, or notes the executor's end, first sets the mark that this call reads. It
-/// then fences, and then drops the queued jobs. So that thread sees the caller's job, or the caller
-/// sees the mark.
+/// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). A canceller, or a
+/// thread that notes the executor's end, sets the mark that this call reads, fences, and then drops
+/// the queued jobs. So that thread sees the caller's job, or the caller sees the mark.
 #[inline(always)]
 pub(crate) fn cause_to_drop(scheduler: &Scheduler, line: &Line) -> Option<Cause> {
     if line.life.look().is_cancelled() {
@@ -72,11 +71,11 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
     panics.take(|| drop(job));
 }
 
-/// Takes a *tombstone* off the count that contains it. A tombstone is a job whose `task` another
-/// thread has claimed. If that thread has kept the ended task in the life word's count, takes the
-/// task off that count. Otherwise takes the job off `litter`, the count of the other tombstones.
-/// Changes neither count if the task is a future of an earlier queue in the slot: its late job is
-/// not in `litter`.
+/// Takes a *tombstone*, a job whose `task` another thread has claimed, off the count that has it:
+///
+/// - the life word's count, if the other thread has kept the ended task in it;
+/// - no count, if the task is a future of an earlier queue in the slot;
+/// - otherwise `litter`, the count of the queue's other tombstones.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         line.life.end_tasks(1);

@@ -36,11 +36,12 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
     is_same
 }
 
-/// Ends the caller's lease or hold. If the queue is over now, frees its slot. If the queue is
-/// closed, not cancelled, and now without a task and a lease, tells its end once (`tell_end`). If
-/// the queue is idle, or may be swept because it is paused (`line/sweeps.rs`), wakes the threads
-/// that wait until it is idle. If the queue was at its limit, makes sure that it is served if it is
-/// ready, and wakes its joiners.
+/// Ends the caller's lease or hold. Then:
+///
+/// - If the queue is over now, frees its slot.
+/// - If the queue is closed, not cancelled, and has no task and no lease, tells its end once.
+/// - If the queue is idle or may be swept (`line/sweeps.rs`), wakes the threads that wait for it.
+/// - If the queue was at its limit, makes sure that it is served if ready, and wakes its joiners.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     let look = line.life.end_lease();
@@ -54,10 +55,10 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
         }
         end_lease(scheduler, line);
     }
-    // This thread ends its lease, then fences, and then reads the limit and the waiting threads.
-    // Another thread may lower the limit, or begin to wait until the queue is idle. That thread
-    // first writes the limit or registers its wait, then fences, and then reads the number of
-    // leases. So at least one of the two threads sees the other's write.
+    // Another thread may lower the limit, or begin to wait until the queue is idle. It writes this,
+    // fences, and then reads the number of leases. This thread has ended its lease, fences, and
+    // then reads the limit and the waiting threads. So at least one of the two sees the other's
+    // write.
     LOOK.fence();
     if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {
@@ -118,15 +119,13 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // hold notifies the threads that wait until the queue is idle.
     line.life.begin_lease_anyway();
     line.cancel(reason);
-    // A thread that pushes a job to poll a future fences, and then looks whether the queue is
-    // cancelled. So it sees the cancellation, or this thread sees the job. A thread that waits for
-    // a task registers as a joiner, fences, and then looks. So it sees the cancellation, or this
-    // thread wakes it.
+    // A thread that pushes a job to poll a future then fences, and looks whether the queue is
+    // cancelled. So it sees the cancellation, or this thread sees the job. A joiner registers,
+    // fences, and then looks. So it sees the cancellation, or this thread wakes it.
     LOOK.fence();
     line.joiners.wake();
-    // The queued tasks are dropped before `is_cancelled` is set. Otherwise a running task could see
-    // `is_cancelled` and stop. Its thread would then drop queued tasks, which the result of this
-    // call would not count.
+    // The queued tasks are dropped before `is_cancelled` is set. A running task that sees
+    // `is_cancelled` may stop. Its thread would then drop queued tasks, uncounted by this call.
     let panics = &scheduler.below.panics;
     let dropped = scheduler.below.as_dropper(|| {
         let dropped = discard(panics, line, line.cause());
@@ -162,8 +161,8 @@ pub(crate) fn cancel_if_there(
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // `cancel_each` ends leases, and the end of a lease may submit a ticket. The executor refuses
     // the ticket, and the drop of the ticket calls this function again on this thread. `CANCELLING`
-    // ends that recursion. If this thread queues a task during `cancel_each`, a later round drops
-    // it. If another thread queues a task, that thread drops it.
+    // ends that recursion. If this thread queues a task meanwhile, a later round drops it. If
+    // another thread queues a task, that thread drops it.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         scheduler.below.as_dropper(|| cancel_each(scheduler));
@@ -179,15 +178,15 @@ pub(crate) fn is_cancelling(scheduler: &Scheduler) -> bool {
 fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (below, queues) = (&scheduler.below, &scheduler.queues);
     // The first round takes each queue out of its ready set. A thread that pushes a task later
-    // finds the queue out of the set, and makes sure itself that the task is run or dropped. While
-    // this thread takes a queue out, a ticket that leaves may miss other queues of the same group
-    // of slots (`policy/ready.rs`). The second round drops the tasks of these other queues.
+    // finds the queue out of the set, and makes sure itself that the task is run or dropped. The
+    // removal of a queue can hide other queues of its group of slots for a moment
+    // (`policy/ready.rs`). A ticket that leaves then may miss them, so a second round drops their
+    // tasks.
     //
-    // A destructor in a round can queue a task, or end the executor. The round may have passed the
-    // queue of that task already, or a queue whose futures must end with the executor. So the
-    // rounds go on until one changes nothing.
+    // A destructor in a round can queue a task, or end the executor, after the round has passed the
+    // queue concerned. So the rounds go on until one changes nothing.
     //
-    // If the executor is cancelled but has not reported its end, two rounds are enough, because the
+    // But two rounds are enough if the executor is cancelled and has not reported its end: the
     // report will begin new rounds. Until then the queues accept tasks, so destructors that spawn
     // tasks could keep the rounds going.
     let (mut is_first, mut goes_on) = (true, true);
@@ -213,12 +212,11 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
 }
 
 /// Marks all queues as cancelled, and returns their tokens. The caller then drops the tasks, queue
-/// by queue. It cancels the tokens last, because their listeners may wait until the scheduler is
-/// idle.
+/// by queue, and cancels the tokens last: their listeners may wait until the scheduler is idle.
 ///
-/// All queues are marked before any task is dropped, because a destructor of a dropped task may
-/// wait for a task of another queue. If that other queue is marked, and no thread has begun the
-/// awaited task, the destructor's thread drops that task itself. So the wait ends.
+/// All queues are marked before any task is dropped, because a dropped task's destructor may wait
+/// for a task of another queue. If that queue is marked, and no thread has begun the awaited task,
+/// the destructor's thread drops the awaited task itself. So the wait ends.
 pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let lines = scheduler.queues.table.iter();
     let held: Vec<&Line> = lines.filter(|line| hold(scheduler, line, line.id())).collect();
@@ -230,11 +228,11 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
     let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
-    // A paused queue has no servers. So this loop ends the pauses, and servers drop the tasks of
-    // these queues, too. Otherwise only the caller would drop them, queue by queue. A destructor
-    // that the caller runs may wait for a thread that waits until a paused queue is idle. That wait
-    // would then never end. `changed` may run tickets on this thread. So this thread holds no other
-    // queue at that time: a queue with a hold is not idle.
+    // A destructor that the caller runs later may wait for another thread, and that thread may wait
+    // until a paused queue is idle. A paused queue gets no new servers. If only the caller dropped
+    // its tasks, queue by queue, both waits might never end. So this loop ends the pauses, and
+    // servers drop the tasks, too. `changed` may run tickets on this thread. So this thread has
+    // only one hold then: a queue with a hold is not idle, and other threads may wait until it is.
     for it in held {
         if hold(scheduler, it, it.id()) {
             it.life.end_pause();
@@ -246,8 +244,8 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
 }
 
 /// Wakes the joiners of all queues, so that each drops the task for which it waits. The caller has
-/// marked queues as cancelled, or has noted the executor's end. This thread drops the queued tasks
-/// next, but may reach the joiners' tasks much later, because a destructor may wait.
+/// marked queues as cancelled, or has noted the executor's end. It drops the queued tasks next, but
+/// a destructor there may wait, so it may reach the joiners' tasks late.
 fn wake_joiners(scheduler: &Scheduler) {
     LOOK.fence();
     scheduler.queues.table.iter().for_each(|line| line.joiners.wake());
@@ -290,10 +288,10 @@ fn reclaim(scheduler: &Scheduler, line: &Line) {
     tell_end(scheduler, line);
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     line.life.free();
-    // Another thread may push a late tombstone, the job of an ended task. After its push that
-    // thread fences, and looks whether the slot is free (`Polls::submit`). So that thread sees the
-    // free slot and drops the job, or this thread sees the tombstone. No queue opens in the slot
-    // before this thread puts it on the list of free slots.
+    // Another thread may push a late tombstone, the job of an ended task. It then fences, and looks
+    // whether the slot is free (`Polls::submit`). So it sees the free slot and drops the job, or
+    // this thread sees the tombstone. No queue opens in the slot before it is in the list of free
+    // slots.
     LOOK.fence();
     drop_tombstones(scheduler, iter::from_fn(|| line.take_job()));
     scheduler.queues.registry.lock().free.push(line.slot);
@@ -336,11 +334,13 @@ pub(crate) fn watch_end(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Cancels the queue if its token is cancelled. Otherwise ends the scheduler if the token of the
-/// executor's end is cancelled. Does so only on a thread that is calling a token's listeners. One
-/// of these listeners is then about to wait until the queue is idle. Perhaps only a later listener
-/// would cancel the queue or end the scheduler. But this thread calls that later listener only
-/// after the wait. So without this call the thread could wait for itself.
+/// This thread is about to wait until the queue is idle, perhaps within a token's *listener*, code
+/// that runs at the token's cancellation. Perhaps only a later listener of that token would cancel
+/// the queue or end the scheduler. But this thread calls the later listener only after the wait. So
+/// on a thread that is calling listeners, this call acts at once:
+///
+/// - If the queue's token is cancelled and the queue is not, cancels the queue.
+/// - Otherwise, if the token of the executor's end is cancelled, ends the scheduler.
 pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
     if !is_telling() || line.is_idle() {

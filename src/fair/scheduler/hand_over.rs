@@ -2,12 +2,9 @@
 //! the executor runs or drops a ticket, the ticket calls [`HandOver`]. Another ticket is *wanted*
 //! if no ticket looks for work, and there are fewer tickets than allowed.
 //!
-//! The folder `serving` builds on `scheduler`; only through this trait does `scheduler` call
-//! `serving`. The calls can recurse. A thread that ends a *lease*, its right to run tasks of a
-//! queue, may find the queue ready. It then submits a ticket, if one is wanted. If the executor
-//! runs the ticket within that call, the same thread serves queues. If the executor drops the
-//! ticket within that call, the same thread may drop the queued tasks. In both cases the thread can
-//! end leases again.
+//! Only through this trait does `scheduler` call the folder `serving`, which builds on it. The
+//! calls can recurse. A thread that ends a *lease*, its right to run tasks of a queue, may submit a
+//! ticket. Within that call, the executor may run or drop the ticket, which can end further leases.
 
 use super::Scheduler;
 use super::submitting::{
@@ -22,8 +19,7 @@ use core::mem;
 
 /// The two outcomes of a ticket. A ticket that is run calls `serve`, or leaves its work to the
 /// thread that submits it (`keep_off`). A ticket that is dropped unrun calls `cancel_all` if the
-/// executor is cancelled. It also does so if no other ticket and no thread looks after the queued
-/// tasks.
+/// executor is cancelled, or nothing else looks after the queued tasks.
 pub(crate) trait HandOver {
     /// Serves queues until none is ready or the quantum is over, then leaves or submits a
     /// successor. The caller's ticket is counted, and counts as searching.
@@ -59,11 +55,10 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` returns `false` while another ticket or a *guard* is left. A guard is a
-            // thread that submits a ticket, or blocks while it serves. The other ticket or the
-            // guard looks after the queued tasks. But if the executor is cancelled, the guard may
-            // be blocked in a wait for these very tasks. So this thread then cancels the tasks even
-            // if a guard is left.
+            // `dropped` returns `false` while another ticket or a *guard* is left, and so looks
+            // after the queued tasks. A guard is a thread that submits a ticket, or blocks while it
+            // serves. But if the executor is cancelled, the guard may be blocked in a wait for
+            // these very tasks. So this thread then cancels the tasks in any case.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }
@@ -84,8 +79,7 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, and there is work but no
 /// other ticket, makes another thread serve the queues. The calling thread may hold locks that the
-/// queued tasks take, or may be in a destructor. So the calling thread serves the queues itself
-/// only if no other thread can be started.
+/// queued tasks take. So it serves the queues itself only if no thread can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -106,14 +100,14 @@ fn stand_in(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// Starts a thread that calls `come`. `come` submits a ticket, or serves the queues itself if the
-/// executor refuses the ticket. If no thread can be started, the calling thread calls `come`. The
-/// caller has seen a queue in the ready set.
+/// Starts a thread that calls `come`, and so tries again. The executor has refused this thread's
+/// ticket, or has run it within a task of this thread. This thread may hold locks that the queued
+/// tasks take. So it calls `come` itself only if no thread can be started.
 #[cold]
 fn serve_elsewhere(scheduler: &Arc<Scheduler>) {
-    // If `is_one_coming` is set already, the thread of an earlier call has not begun `come` yet.
-    // That thread first takes this lock in `come`, after this thread has released it. So that
-    // thread sees the queue that the caller has seen, and no second thread is needed.
+    // If `is_one_coming` is set already, the thread of an earlier call has not taken this lock in
+    // `come` yet. That thread will take the lock after this thread has released it. So it sees the
+    // queue that this thread has found ready, and no second thread is needed.
     if mem::replace(&mut *scheduler.is_one_coming.lock(), true) {
         return;
     }
@@ -138,9 +132,8 @@ fn come(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor panics, tries a second time: otherwise the
 /// queued tasks could wait long until another thread looks for work. If the executor refuses the
-/// ticket, the caller must look for work itself. The reason is that the ticket was counted until
-/// the refusal. In that time another thread may have queued a task. That thread has submitted no
-/// ticket if it relied on this one.
+/// ticket, the caller must look for work itself. While the refused ticket was counted, another
+/// thread may have queued a task, and have submitted no ticket because of this one.
 fn try_to_hand_over(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     let mut has_panicked = false;
@@ -179,8 +172,7 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
 
 /// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns `true`
 /// if the executor has accepted the successor; the caller then stops serving. Returns `false` if
-/// the executor has panicked, has refused the successor, or has run it at once. The caller then
-/// goes on serving.
+/// the executor has panicked, has refused the successor, or has run it at once.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();

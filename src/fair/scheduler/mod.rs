@@ -1,6 +1,6 @@
-//! The scheduler itself, on which the handles of its queues build. A *ticket* is a job that the
-//! scheduler submits to the executor, and that serves queues. A *lease* is a thread's right to run
-//! tasks of one queue.
+//! The scheduler itself, on which the handles of its queues build. A *ticket* is a job that it
+//! submits to the executor, and that serves queues. A *lease* is a thread's right to run tasks of
+//! one queue.
 //!
 //! Each of these files calls only files above it in the table. The one exception is the trait
 //! `HandOver` in `hand_over.rs`.

@@ -1,6 +1,6 @@
 //! The queues of a scheduler, and their ready sets (I4). A *tier* has the ready set and the policy
-//! for the queues of one priority. A *ticket* is the scheduler's job that serves queues, and a
-//! *lease* is a thread's right to run tasks of one queue.
+//! for the queues of one priority. A *ticket* is the scheduler's job that serves queues. A *lease*
+//! is a thread's right to run tasks of one queue.
 
 use crate::fair::LOOK;
 use crate::fair::below::clock::Time;
@@ -89,12 +89,11 @@ impl Queues {
         self.tiers.get(line.tier()).served(pick, service, &self.table);
     }
 
-    /// Changes the weight, and tells the policy, which may convert the queue's debt for past
-    /// service. The policy is told before a weight falls, and after a weight rises. So between the
-    /// two steps the queue has the higher of the two weights. A pick or a lease between the steps
-    /// then gets a charge that is wrong by at most the charge at the new weight. If the queue had
-    /// the lower weight between the steps, the error could be larger by the ratio of the two
-    /// weights.
+    /// Changes the weight, and tells the policy, which may convert the queue's charges for past
+    /// service (time divided by weight). A pick or a lease may come between these two steps. The
+    /// policy is told before a weight falls, and after a weight rises, so the higher weight is in
+    /// force then. So the charge is wrong by at most the charge at the new weight. With the lower
+    /// weight in force, the error could be larger by the ratio of the two weights.
     pub(crate) fn set_weight(&self, line: &Line, to: u64) {
         let tell = |from, to| {
             if from != to {
@@ -107,10 +106,9 @@ impl Queues {
         if is_lower {
             tell(from, to);
         }
-        // `line.set_weight` returns the weight that it replaces. This weight is not `from` if
-        // another thread has changed the weight since this thread read `from`. Whether `tell` runs
-        // once or twice here, its calls together report the change from the replaced weight to
-        // `to`.
+        // `line.set_weight` returns the weight that it replaces. It is not `from` if another thread
+        // has changed the weight since this thread read `from`. Whether `tell` runs once or twice
+        // here, its calls together report the change from the replaced weight to `to`.
         tell(line.set_weight(to), if is_lower { from } else { to });
     }
 }

@@ -1,9 +1,9 @@
-//! Accepts tasks for a queue. A *ticket* is the scheduler's job that serves queues. If there is no
-//! ticket, the submitter first submits one. If the executor refuses that ticket, the queue refuses
-//! the task. If there was a ticket already, or the executor accepts the new one, the submitter
-//! tries to count the task. It counts tasks in the *life word*, which has the queue's state and
-//! counts. If the state and the capacity permit that, the submitter pushes the task's job into the
-//! queue.
+//! Accepts tasks for a queue. A *ticket* is the scheduler's job that serves queues. The *life word*
+//! has the queue's state and its count of tasks. For each task, the submitter
+//!
+//! 1. submits a ticket if there is none; if the executor refuses it, the queue refuses the task;
+//! 2. counts the task in the life word, if the queue's state and capacity permit that;
+//! 3. pushes the task's job into the queue.
 
 use super::Scheduler;
 use super::hand_over::hand_over_one;

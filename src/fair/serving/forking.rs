@@ -1,7 +1,7 @@
-//! Offers the forks of a thread that serves a queue, and waits until they have ended. A *fork* is a
-//! half of a `join` or a job of a scope. The forks' owner waits at a *latch*. A latch that is made
-//! within a fork has that fork's latch as its *outer* latch. A *shard* is a list of offered forks
-//! (`line/fork.rs`). `Queue::join` and `Queue::scope` use these functions.
+//! Offers the forks of a thread that serves a queue, and waits until they have ended, for
+//! `Queue::join` and `Queue::scope`. A *fork* is a half of a `join` or a job of a scope. The forks'
+//! owner waits at a *latch*. A latch that is made within a fork has that fork's latch as its
+//! *outer* latch. A *shard* is a list of offered forks (`line/fork.rs`).
 
 use super::frame::Serving;
 use crate::fair::line::Line;

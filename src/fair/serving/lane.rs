@@ -1,10 +1,9 @@
-//! The lane of a lease. A *lease* is a thread's right to run tasks of one queue. A future *yields*
-//! if it is woken during its poll, mostly by itself. A *lane* is a deque of futures that have
-//! yielded. The futures stay in the lane until their next poll.
+//! The lane of a lease, a thread's right to run tasks of one queue. A future *yields* if it is
+//! woken during its poll, mostly by itself. A *lane* is a deque in which futures that have yielded
+//! stay until their next poll.
 //!
 //! The lease takes jobs alternately from its lane and from the queue's injector, so that neither
-//! side starves. While the lease runs a job, other threads that serve the queue can steal the
-//! futures in its lane.
+//! side starves. While it runs a job, the queue's other servers can steal the futures in its lane.
 
 use crate::deque::Worker;
 use crate::fair::LOOK;
@@ -21,9 +20,9 @@ pub(crate) struct Lane<'a> {
     scheduler: &'a Arc<Scheduler>,
     line: &'a Line,
     own: Option<Worker<AnyTask>>,
-    /// Whether the lease may have a lane. A lease of one task has no lane. In a scheduler that
-    /// measures waits, no lease has a lane: yielded futures go into the injector, where each push
-    /// notes its time.
+    /// Whether the lease may have a lane. A lease of one task has none. In a scheduler that
+    /// measures waits, yielded futures go into the injector instead, where each push notes its
+    /// time.
     is_allowed: bool,
     is_own_turn: bool,
 }

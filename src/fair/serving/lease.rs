@@ -1,8 +1,7 @@
 //! A *lease* is a thread's right to run tasks of one queue, for up to a quantum. The thread of a
 //! *ticket*, the scheduler's job that serves queues, calls `run` for each lease. A thread that
-//! waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`. That call runs the
-//! queue's tasks in order, up to the awaited one. A *lane* holds the futures that were woken during
-//! their polls (`lane.rs`).
+//! waits for a task of an ordered queue (with a limit of 1) calls `run_up_to`. That runs the tasks
+//! up to the awaited one. A *lane* holds futures that were woken during their polls.
 
 use super::frame::{Charge, Serving, serving};
 use super::lane::Lane;
@@ -87,8 +86,7 @@ impl Progress {
         self.ended >= TOLD_AFTER || self.now - self.told >= TOLD_AFTER_NANOS
     }
 
-    /// Counts a job. Reads the clock if the job has run, and after each [`SWEEP`] jobs that did not
-    /// run.
+    /// Counts a job. Reads the clock if it has run, and after each [`SWEEP`] jobs that did not.
     #[inline(always)]
     fn has_tried(&mut self, scheduler: &Scheduler, has_run: bool) {
         if has_run {
@@ -196,10 +194,11 @@ fn run_tasks(
     is_dry
 }
 
-/// Runs the tasks of an ordered queue in their order, up to and including `task`. The caller has a
-/// lease. Returns `Some(true)` if this call has come to the job of `task`. Returns `Some(false)` if
-/// a thread claims `task` before that, or if no job is left. Returns `None` if the queue is paused,
-/// or has more leases than its limit, before `task` is reached.
+/// The caller has a lease. Runs the tasks of an ordered queue in order, up to `task`. Returns
+///
+/// - `Some(true)` if this call has come to the job of `task`;
+/// - `Some(false)` if a thread claims `task` before that, or if no job is left;
+/// - `None` if the queue is paused, or has more leases than its limit, before `task` is reached.
 pub(crate) fn run_up_to(
     scheduler: &Scheduler,
     line: &Line,
@@ -238,8 +237,7 @@ fn run_entry(
     }
     let panics = &scheduler.below.panics;
     let has_run = if job.is_half() {
-        // A fork runs even in a cancelled queue, because the task that offered the fork waits for
-        // it.
+        // A fork runs even in a cancelled queue, because its task waits for it.
         job.run();
         true
     } else if line.is_cancelled.load(Relaxed) {
@@ -294,10 +292,9 @@ fn run_yielded(
 }
 
 /// Runs a *counted* task: the task leaves the queue's count before its handle reports it done. The
-/// caller passes a `lane` only if the task is a future. If that future yields, it goes into the
-/// lane. Returns `true` if the task was run or polled. Returns `false` if a thread has claimed the
-/// task before, so that its job is a tombstone. Also returns `false` if the deadline of the task
-/// has passed.
+/// caller passes a `lane` only for a future, which goes into the lane if it yields. Returns `true`
+/// if the task was run or polled. Returns `false` if its deadline has passed, or a thread has
+/// claimed it before, so that its job is a tombstone.
 fn run_counted(
     panics: &PanicHandler,
     line: &Line,

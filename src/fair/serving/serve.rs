@@ -1,8 +1,7 @@
 //! The turn of a *ticket*, a job that the scheduler submits to its executor. When the executor runs
-//! the ticket, the ticket calls `serve`. The thread then serves queues. After a quantum, the thread
-//! submits the ticket's successor. If no queue is ready, the ticket leaves: it ends without a
-//! successor. The thread serves a queue under a *lease*, a thread's right to run tasks of one
-//! queue.
+//! the ticket, the ticket calls `serve`, and its thread serves queues. After a quantum, the thread
+//! submits the ticket's successor. If no queue is ready, the ticket *leaves*: it ends without a
+//! successor. A *lease* is a thread's right to run tasks of one queue.
 
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
@@ -94,10 +93,9 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         queues.tiers.reserves.release(tier.rank);
         if is_begun {
             end_lease(scheduler, line);
-            // While a push is incomplete, the queue looks ready, but has no job to take. If this
-            // lease had the queue's last free place, `end_lease` has put the queue back into the
-            // ready set. This thread could then pick the same queue again and again, without a job.
-            // So it first lets the pushing thread run.
+            // While a push is incomplete, the queue looks ready, but has no job to take. If the
+            // queue was at its limit, `end_lease` has put it back into the ready set. So this
+            // thread lets the pushing thread run before it can pick the queue again.
             give_way();
         }
     }
