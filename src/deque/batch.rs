@@ -1,10 +1,10 @@
 //! Stealing several items at once.
 //!
-//! A batch out of a FIFO deque takes one claim: a compare-exchange of `top`. A batch out of a LIFO
-//! deque takes an announcement and a claim, because the owner pops from the other end without
-//! claiming. Without the announcement, the owner could pop items of the batch between the thief's
-//! look at `bottom` and the thief's claim. An announced batch takes at most `MAX_ANNOUNCED` items:
-//! this number is its *reach*. `index.rs` describes the states of `top`, such as OPEN.
+//! A thief claims a batch by one compare-exchange of `top`. The owner of a FIFO deque claims its
+//! items there, too. The owner of a LIFO deque pops from the other end, mostly without a claim. So
+//! it could pop items of the batch between the thief's look at `bottom` and the thief's claim.
+//! Therefore the thief first *announces* the batch in `top`. An announced batch takes at most
+//! `MAX_ANNOUNCED` items, its *reach*. `index.rs` describes the states of `top`, such as OPEN.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -20,9 +20,9 @@
 //!  So if item n is in the batch, the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
-//! A thief that stops between its announcement and its claim holds up no other thread. Other
-//! thieves can still take single items, and the owner can withdraw the batch. `mod.rs` has the
-//! invariants I1 to I7.
+//! A thief that stops between its announcement and its claim holds up no other thread: other
+//! thieves take single items, and the owner withdraws the announcement. `mod.rs` has the invariants
+//! I1 to I7.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -216,13 +216,13 @@ impl<T> Stealer<T> {
     }
 
     /// Moves up to `count` items, from `top` on, into free slots of `dest`, which the caller then
-    /// publishes. Orders the items so that `dest` pops them in the order in which this deque's
-    /// owner would have popped them. With `and_pop`, the item that the owner would pop first goes
-    /// into the last slot, for the caller to take out.
+    /// publishes. `dest` will pop the items in the order in which this deque's owner would have
+    /// popped them. With `and_pop`, the item that this owner would have popped first goes into the
+    /// last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen at least
-    /// `count` items here, and has made room for them in `dest`. If this deque shrinks, the caller
-    /// is pinned, so that no thread frees a buffer that this call uses.
+    /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen `count`
+    /// items here, and has made room for them in `dest`. If this deque shrinks, the caller is
+    /// pinned.
     fn move_oldest(
         &self,
         top: Top,

@@ -73,11 +73,10 @@ impl Builder {
     /// capacity. After such a call, `pop` can halve the buffer down to that lower capacity.
     /// Replaced buffers are freed even while stealers exist.
     ///
-    /// Each steal from a deque with this setting pins the thief in the crate's own epoch collector,
-    /// which costs a fence. While a thief is pinned, the collector frees no buffer that the thief
-    /// uses. This collector is separate from crossbeam-epoch's default collector. So it runs no
-    /// function that the program has deferred there. For the same reason, a guard of
-    /// `crossbeam_epoch::pin` does not make these pins cheaper.
+    /// In return, each steal from the deque pins the thief in the crate's own epoch collector,
+    /// which costs a fence. This collector is not crossbeam-epoch's default collector. So it runs
+    /// no function that the program has deferred there, and a guard of `crossbeam_epoch::pin` makes
+    /// no steal cheaper.
     ///
     /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
     /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller

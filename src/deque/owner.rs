@@ -1,9 +1,8 @@
-//! The owner's end: push and pop. Only the owner writes `bottom` (I1). The owner changes `top` only
-//! to *claim* an item, by moving `top` past it, or to withdraw an announcement. To *reserve* the
+//! The owner's end: push and pop. To *claim* an item is to move `top` past it. To *reserve* the
 //! newest item is to lower `bottom` past it, before popping it. A thief of a LIFO deque *announces*
-//! a batch by a mark in `top` before it takes the batch. Before the owner pops an item that the
-//! batch may reach, it *withdraws* that mark (`batch.rs`). But if no other item is left, the owner
-//! claims the item instead. `mod.rs` has the invariants I1 to I7.
+//! a batch by a mark in `top`. If the batch may reach the item that the owner pops, the owner
+//! *withdraws* the mark, or claims the item if it is the last (`batch.rs`). `mod.rs` has the
+//! invariants I1 to I7.
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};

@@ -129,11 +129,11 @@
 //! [`Executor::id`](crate::Executor::id).
 //!
 //! A fair scheduler submits its jobs again and again, by
-//! [`Executor::execute_last`](crate::Executor::execute_last). By default that method calls
-//! `execute`, which is right if all threads take jobs from one FIFO queue. If the threads of a pool
-//! take their own newest job first, the method must put the job into a FIFO queue. Otherwise a
-//! thread would take the scheduler's job before each older job of its own. The injector of the next
-//! section is a FIFO queue.
+//! [`Executor::execute_last`](crate::Executor::execute_last), so that other jobs run in between. By
+//! default that method calls `execute`, which is right if all threads take jobs from one FIFO
+//! queue. If threads take their own newest job first, the method must put the job into a FIFO
+//! queue, such as the injector of the next section. Otherwise a thread would run the scheduler's
+//! job before its own older jobs.
 //!
 //! # A deque for each thread
 //!

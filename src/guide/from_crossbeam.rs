@@ -160,10 +160,10 @@
 //!
 //! ## When to wake a sleeper
 //!
-//! `push_was_empty` returns whether the queue was empty before the push. So a producer of an
-//! injector need not wake a sleeper after a push that returns `false`. This holds only if the
-//! consumers have the fence that the method documents. An [`EventCount`](crate::idle::EventCount)
-//! needs no such fence: [`building_a_scheduler`](super::building_a_scheduler) shows how.
+//! `push_was_empty` returns whether the queue was empty before the push. If the consumers have the
+//! fence that the method documents, a producer of an injector need not wake a sleeper after
+//! `false`. An [`EventCount`](crate::idle::EventCount) needs no such fence:
+//! [`building_a_scheduler`](super::building_a_scheduler) shows how.
 //!
 //! ```
 //! let injector = filch::Injector::new();

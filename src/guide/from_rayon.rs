@@ -115,11 +115,14 @@
 //! another job that waits, on the same stack. The inner job can take hours (rayon#957). Or it can
 //! want a lock that the outer job holds, which is a deadlock (rayon#592).
 //!
-//! In filch, a waiting thread runs *the awaited task*, if that task has not begun. If the thread
-//! waits for a half of a `join` or a job of a `scope` that runs elsewhere, it helps. It then runs
-//! other halves and jobs, but only those that must end before its wait can end. If there is only
-//! other work, another thread takes its place until the wait ends. So waiting adds no dependency
-//! that the program does not have, and leaves no processor idle.
+//! In filch, a waiting thread runs only work that must end before its wait can end:
+//!
+//! - *the awaited task*, if it has not begun;
+//! - other halves of a `join` and jobs of a `scope`, if the awaited half or job runs elsewhere.
+//!
+//! If there is only other work, another thread takes the waiting thread's place until the wait
+//! ends. So waiting adds no dependency that the program does not have, and leaves no processor
+//! idle.
 //!
 //! In this example, a thread that holds a lock waits for a job. A newer job wants the lock. If the
 //! waiting thread ran any job, it would run the newer one first, and wait for ever:
@@ -198,10 +201,10 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! With that line in `Cargo.toml`, a thread that waits in a parallel iterator runs no unrelated
-//! job. In a wait for a scope, a thread also runs jobs that it has spawned into enclosing scopes
-//! since the inner scope began
-//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
+//! With that line in `Cargo.toml`, a thread that waits in a parallel iterator or a scope runs no
+//! unrelated job, with one exception, in the order of rayon. While a thread waits for an inner
+//! scope, it also runs jobs that it has spawned into an enclosing `scope` since the inner scope
+//! began ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). In a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text
@@ -210,7 +213,7 @@
 //! let batch = fair.queue("batch").max_parallel(2).build()?;
 //! let online = fair.queue("online").weight(3).build()?;
 //! batch.spawn(|| numbers.par_sort());                        // on two threads at most
-//! let sum = online.install(|| items.par_iter().sum::<u64>()); // with three times its weight
+//! let sum = online.install(|| items.par_iter().sum::<u64>()); // three times the weight of `batch`
 //! ```
 //!
 //! A pool of `compat/rayon-core` never has more threads than it was built with, since rayon's users
@@ -232,11 +235,10 @@
 //! let fair = FairScheduler::over(rayons);
 //! ```
 //!
-//! `with_yield_now` helps other code that uses rayon's threads. A thread of rayon takes the newest
-//! of its own jobs first. While a queue has tasks, that job is the scheduler's next one. So any
-//! other `rayon::spawn` or `spawn_fifo` would wait for the end of the backlog. With
-//! [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs one other job after each
-//! quantum.
+//! A thread of rayon takes the newest of its own jobs first. While a queue has tasks, that is the
+//! scheduler's next job, so any other `rayon::spawn` or `spawn_fifo` would wait for the end of the
+//! backlog. With [`yield_now`](crate::executor::FromFn::with_yield_now) the thread runs one other
+//! job after each quantum.
 //!
 //! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
 //! own test suites over rayon in this way. Threads that take their jobs from one channel need only

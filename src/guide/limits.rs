@@ -42,54 +42,57 @@
 //! - *Nothing is interrupted.* Cancellation drops tasks that have not begun, and asks running tasks
 //!   to stop. A task that never checks runs on.
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
-//!   canceller cancels one task after the other, so it may come to the other task only after the
+//!   canceller ends one task after the other, so it may come to the awaited task only after the
 //!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
-//!   queue that the token cancels, if no running task of that queue waits for another such queue.
-//!   [`Queue::cancel`](crate::fair::Queue::cancel) drops the queue's tasks before it cancels the
-//!   queue's token. So their destructors must not wait for tasks or queues of that token.
+//!   queue that the token cancels, unless a running task of that queue waits for another such
+//!   queue.
+//! - *A destructor that [`Queue::cancel`](crate::fair::Queue::cancel) runs must not wait for tasks
+//!   or queues of the queue's token*, because `cancel` cancels the token only after the queue's
+//!   tasks.
 //! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that
-//!   waits for another task of the queue. In [`join`](crate::JoinHandle::join) that thread itself
-//!   drops the other task. In [`TaskGroup::wait`](crate::task::TaskGroup::wait) it does so if the
-//!   task is a closure. All other waits leave the task to the canceller, which is still in the
-//!   destructor. A thread that slept before the cancellation also leaves the task to the canceller.
-//!   The exception is a worker of the queue's executor whose awaited task is a closure.
+//!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
+//!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
+//!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
+//!   slept before the cancellation drops only a closure, and only if it is a worker of the queue's
+//!   executor.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
-//!   job is queued. But that thread begins no further *ticket*, which is a job by which a scheduler
-//!   serves its queues. Suppose that a queue's task blocks until another task of a queue has run.
-//!   Then the drain may never end.
-//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
-//!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
-//!   of it. If there is only other work, another thread takes the waiting thread's place. So there
+//!   job is queued. That thread begins no further *ticket*, which is a job by which a scheduler
+//!   serves its queues. So if a queue's task blocks until another task of a queue has run, the
+//!   drain may never end.
+//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*,
+//!   except that in a queue with `max_parallel(1)` it first runs the tasks in front of the awaited
+//!   task. If there is only other work, another thread takes the waiting thread's place. So there
 //!   can be one more thread for each waiting thread, up to `max_threads`. Where no thread can take
 //!   the place, as in a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
 //! - *The only thread of an executor can sleep for ever*, if no other thread can take its place.
-//!   Suppose that this thread alone serves a queue, and that a second scheduler is over that queue.
-//!   Outside the queue's tasks, the thread waits for a task of the second scheduler. Then no thread
-//!   serves the queue, and the wait never ends. [`join_timeout`](crate::JoinHandle::join_timeout)
-//!   runs nothing, so on such a thread it times out unless the task is done already.
+//!   Suppose that this thread alone serves queue A, and that a second scheduler is over A. If the
+//!   thread waits for a task of the second scheduler, and is not inside a task of A, no thread
+//!   serves A. Then the wait never ends. [`join_timeout`](crate::JoinHandle::join_timeout) runs
+//!   nothing, so on such a thread it times out unless the task is done already.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker sees only the
 //!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
-//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
-//!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
+//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker never helps
+//!   awaited tasks that run elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
-//!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. Such
-//!   tasks may take half of the stack that was left at the first wait. Beyond that,
+//!   for each other, such tasks may take half of the stack that was left at the first wait. On a
+//!   stack of unknown size, such as a coroutine's, they may take 128 KiB. Beyond that,
 //!   [`join`](crate::JoinHandle::join) and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return
-//!   a [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). That is after some
-//!   1,700 levels in an optimized build, and 340 in others.
-//!   [`stack_size`](crate::pool::Builder::stack_size) makes room for more. On a stack of unknown
-//!   size, such as a coroutine's, the tasks may take 128 KiB. Recursion by `scope` and by the
-//!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
+//!   a [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). Each level takes
+//!   about 0.6 KiB in an optimized build and 3 KiB in others, so the error comes after some 1,700
+//!   levels, or 340. [`stack_size`](crate::pool::Builder::stack_size) makes room for more.
+//!   Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded. Tokens
+//!   may be chained to any length.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
-//!   nothing either. On the only worker of a pool, a `block_on` of a handle never returns, unless
-//!   another thread runs the task. If `max_threads` permits another thread, a `block_on` inside
-//!   [`blocking`](crate::pool::blocking) returns, and so does a `join` of a future's handle. A
-//!   `join` of a closure's handle always returns, because the worker itself runs the closure.
+//!   nothing either. On the only worker of a pool:
+//!   - `join` of a closure's handle always returns, because the worker itself runs the closure;
+//!   - `join` of a future's handle, or a `block_on` inside [`blocking`](crate::pool::blocking),
+//!     returns if `max_threads` permits another thread;
+//!   - any other `block_on` of a handle returns only if another thread runs the task.
 //! - *In a pool's `join` or `scope`, a half or job that another thread runs is no part of the task
 //!   around it.* It is not in the task's queue, and the task's cancellation does not reach it.
 //!   Suppose that such a half waits for the task's group, or for room within the limit of that
@@ -187,12 +190,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Three other waits for places are detected. In the first, a job of a
-//! [`scope`](crate::ThreadPool::scope) joins a task of a queue. All places of the queue belong to
-//! threads that await the job. In the second, a task that has the only place of its queue joins a
-//! future of that queue. In both, the `join` returns an error. In the third, a scheduler's executor
-//! passes the scheduler's jobs to one of the scheduler's own queues. Then the scheduler refuses
-//! tasks with [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
+//! Three other waits for places are detected:
+//!
+//! - A job of a [`scope`](crate::ThreadPool::scope) joins a task of a queue, and all places of the
+//!   queue belong to threads that await the job. The `join` returns an error.
+//! - A task that has the only place of its queue joins a future of that queue. The `join` returns
+//!   an error.
+//! - A scheduler's executor passes the scheduler's jobs to one of the scheduler's own queues. The
+//!   scheduler refuses tasks with
+//!   [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one ticket or one *lease*. A lease
 //! is a thread's right to run tasks of one queue. The [panic
@@ -216,11 +222,9 @@
 //! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next
 //! job behind the executor's other jobs. If the executor refuses that job as
 //! [`Full`](crate::executor::Reason::Full), the thread goes on serving queues. The other jobs wait
-//! until the executor has room, or until no queue has work. A new thread could serve the queues
-//! instead, but no limit of the executor would count that thread. So let a bounded executor accept
-//! the jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound. A queue with a
-//! capacity does so. An executor can also run one of its other jobs in
-//! [`yield_now`](crate::Executor::yield_now).
+//! until the executor has room, or until no queue has work. So let a bounded executor accept the
+//! jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound, as a queue with a
+//! capacity does. Or let it run one of its other jobs in [`yield_now`](crate::Executor::yield_now).
 //!
 //! *A wait for a queue to become idle* does not wait for tombstones if the queue is paused or has a
 //! capacity. Otherwise it waits until a thread reaches the tombstones of cancelled tasks. When the

@@ -3,9 +3,9 @@
 //! Five things cost time. The most expensive comes first: waking a thread, moving a cache line from
 //! core to core, allocating, reading the clock, and a locked instruction. This page says which of
 //! these costs each operation has, and how to avoid them. `benches/README.md` has the ratios to
-//! other crates on four processors, each with two cores. Ratios of one run repeat on the same
-//! machine; nanoseconds do not carry over to another machine. No machine with more than two cores
-//! has been measured.
+//! other crates on four machines of two cores each. Ratios of one run repeat on the same machine;
+//! nanoseconds do not carry over to another machine. No machine with more than two cores has been
+//! measured.
 //!
 //! # Instructions of each operation
 //!
@@ -60,7 +60,8 @@
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
 //! | a job of a `scope`, captures of at most two words | none |
-//! | a job of a `scope`, larger captures | one; but if a worker owns the scope, none for the first four closures of up to six words that it spawns |
+//! | a job of a `scope`, captures of three to six words: the first four that the scope's owner spawns, if the owner is a worker | none |
+//! | any other job of a `scope` without a handle | one |
 //! | a job of a `scope` with a handle | one |
 //! | `task().token(…)` | at least one in addition |
 //! | `task().group(…)` | one for the task, even if detached; sometimes one for the group's list |
@@ -155,14 +156,15 @@
 //! cargo xtask versus waits                # joins, scopes and handles, to rayon
 //! cargo xtask versus pool                 # to rayon, executors, tokio, chili and others
 //! cargo xtask versus futures              # to async-executor, smol and tokio
-//! cargo xtask versus fair                 # to the bare pool, and to Toub's with a lock
-//! cargo run --release --example harness   # filch's executors in Duffy's shapes, with a chart
+//! cargo xtask versus fair                 # to the bare pool, and to Stephen Toub's round-robin pool
+//! cargo run --release --example harness   # filch's executors, timed as in Joe Duffy's articles
 //! cargo run --release --example tenants   # the wait of a small batch beside a large one
 //! ```
 //!
-//! A ratio of two contenders in one run says more than either number. Rows with a second thread
-//! depend on where the system has put the two threads. The first line of each table says how long a
-//! cache line takes to the other core and back.
+//! [`from_dotnet`](super::from_dotnet) names the articles of Toub and Duffy. A ratio of two
+//! contenders in one run says more than either number. Rows with a second thread depend on where
+//! the system has put the two threads. The first line of each table says how long a cache line
+//! takes to the other core and back.
 //!
 //! Measure your own program, too. [`ThreadPool::metrics`](crate::ThreadPool::metrics) always counts
 //! steals, and the times that a worker woke and found nothing.

@@ -125,11 +125,11 @@ impl EventCount {
     /// Notifies one thread, if one is prepared or asleep. The caller first makes the change for
     /// which threads wait.
     ///
-    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
-    /// both cases the thread sees the change when it next prepares. If no thread sleeps, and each
-    /// prepared thread is notified already, this call adds nothing, because those threads will look
-    /// again. A thread that prepares after this call can take the notification in place of a thread
-    /// that prepared before. The earlier thread can then go to sleep.
+    /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
+    /// In both cases the thread sees the change when it next prepares. If no thread sleeps, and
+    /// each prepared thread is notified already, this call adds nothing, because those threads will
+    /// look again. A thread that prepares after this call can take the notification in place of one
+    /// that prepared before, which can then go to sleep.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///

@@ -1,12 +1,15 @@
 //! Sleeping until there is something to do, without losing a wake-up.
 //!
-//! A *prepared* thread has announced that it is about to sleep, and looks once more at its
-//! condition. A *sleeper* blocks in its park. Its *waiter*, a record that holds its waker, is in
-//! the list of sleepers. One atomic *word* (`word.rs`) holds the count `prepared`, the signals, the
-//! stamp, and the head of the list. A *signal* tells one prepared thread to look again instead of
-//! sleeping. The *stamp* counts each exchange that takes sleepers off the list, and each
-//! `notify_all`. A prepared thread is *told* when its commit takes a signal, or finds that the
-//! stamp has changed since the prepare. A sleeper is told when a notifier takes it off the list.
+//! - A *prepared* thread has announced that it is about to sleep, and looks once more at its
+//!   condition.
+//! - A *sleeper* blocks in its park. Its *waiter*, a record that holds its waker, is in a list.
+//! - One atomic *word* (`word.rs`) has the count `prepared`, the signals, the stamp, the list's
+//!   head.
+//! - A *signal* tells one prepared thread to look again instead of sleeping.
+//! - The *stamp* counts each exchange that takes sleepers off the list, and each `notify_all`.
+//!
+//! A sleeper is *told* when a notifier takes it off the list. A prepared thread is told when its
+//! commit takes a signal, or finds that the stamp has changed since the prepare.
 //!
 //! ```text
 //!  sleeper                                     notifier
@@ -24,9 +27,8 @@
 //!  Without the fences both can happen (store buffering): the thread sleeps although work is there.
 //! ```
 //!
-//! A thread counts in `prepared` until it commits or cancels. If it goes to sleep, one exchange of
-//! the word moves it from `prepared` to the list of sleepers. So a notifier that reads the word
-//! finds the thread either prepared or asleep.
+//! If a prepared thread goes to sleep, one exchange of the word moves it from `prepared` to the
+//! list. So a notifier that reads the word finds the thread either prepared or asleep.
 //!
 //! # Invariants
 //!

@@ -97,9 +97,9 @@ impl EventCount {
 impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// If every prepared thread has been notified, this call passes one notification on to a
-    /// sleeper. The caller might have cancelled because it found something other than the announced
-    /// change. The sleeper then looks for that change. Lock-free.
+    /// Suppose a notifier notified this thread of a change, and this thread cancels because it
+    /// found something else. To have another thread look for the change, this call passes one
+    /// notification on if every prepared thread has been notified. Lock-free.
     ///
     /// # Examples
     ///

@@ -15,10 +15,10 @@
 //!  Never: c relies on a searcher that looked before a and does not look again.
 //! ```
 //!
-//! A thread that has prepared always searches again, even if it has found an item or was notified.
-//! Two notifiers might count on that thread: one that relied on its search, and one that notified
-//! it after the search. If the thread took one notifier's item and looked no further, no thread
-//! would look for the other's item (`canary_one_look_for_two_notifications`).
+//! Two notifiers might count on one thread: one that relied on its search, and one that notified it
+//! after the search. If the thread took one notifier's item and looked no further, no thread would
+//! look for the other's item. So a thread that has prepared always searches again, even if it has
+//! found an item or was notified (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};

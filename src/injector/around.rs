@@ -1,5 +1,5 @@
-//! Going around a stopped producer: consumers take later items, while the producer's slot is an
-//! orphan.
+//! Going around a stopped producer. A consumer that has waited too long for the producer of its
+//! slot gives the slot up as an *orphan*. Then consumers can take later items.
 //!
 //! ```text
 //!  consumer X, which claimed slot i             consumer Y
@@ -16,10 +16,9 @@
 //!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! The consumer that gave the slot up is the orphan's *holder*, X above. While `head` counts
-//! orphans, consumers look at the orphans before anything else. A *visitor* is a thread other than
-//! the sweeper that uses orphans or segments without owning a slot there. No orphan that it finds
-//! is freed before its visit ends.
+//! X is the orphan's *holder*. While `head` counts orphans, consumers look at the orphans before
+//! anything else, each during a *visit*: no orphan that a *visitor* finds is freed before its visit
+//! ends.
 //!
 //! | state | the thread that changes it | to | who takes the item |
 //! |---|---|---|---|

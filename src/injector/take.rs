@@ -161,10 +161,9 @@ impl<T> Injector<T> {
 
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
-    /// Reads `tail` last, so that `tail` counts every item that was pushed before the last settled
-    /// item was taken (QUIET). In the other order, `true` could be wrong. In a busy injector,
-    /// `settled` is mostly behind `head`. In that case, this call returns `false` without a read of
-    /// `tail`.
+    /// Reads `tail` last. If it were read first, it might lack items that were pushed before the
+    /// last settled item was taken (QUIET), and `true` could be wrong. In a busy injector,
+    /// `settled` is mostly behind `head`, and this call does not read `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());

@@ -17,9 +17,9 @@ use core::time::Duration;
 ///
 /// Jobs begin in the order in which they were submitted. If several threads are due at the same
 /// time, the seed decides which of them runs first. Dropping the stepper drops the jobs that have
-/// not begun. Jobs that have begun run to their end: from then on [`work`](super::work) moves the
-/// clock and returns at once. Futures on the stepper are dropped. Schedulers over the stepper drop
-/// the tasks that they have queued.
+/// not begun, the futures on the stepper, and the tasks queued in schedulers over it. Jobs that
+/// have begun run to their end: during the drop, [`work`](super::work) moves the clock and returns
+/// at once.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
 /// [timers](super::sleep) for them. The thread that steps the stepper fires these timers.
@@ -28,9 +28,11 @@ use core::time::Duration;
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
 /// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
 /// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
-/// because they measure real time. With nested schedulers, the awaited task may belong to a
-/// scheduler over another queue. Then the waiting task's thread might be unable to run the awaited
-/// task. If every thread waits in this way, no thread gets a turn until the stepper is dropped.
+/// because they measure real time.
+///
+/// Suppose that schedulers are nested, and that a waiting thread cannot run the awaited task
+/// itself, because another queue holds the task. If every thread waits in this way, no thread gets
+/// a turn until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
