@@ -1,10 +1,10 @@
 //! Stealing several items at once.
 //!
-//! A thief claims a batch by one compare-exchange of `top`. The owner of a FIFO deque claims its
-//! items there, too. The owner of a LIFO deque pops from the other end, mostly without a claim. So
-//! it could pop items of the batch between the thief's look at `bottom` and the thief's claim.
-//! Therefore the thief first *announces* the batch in `top`. An announced batch takes at most
-//! `MAX_ANNOUNCED` items, its *reach*. `index.rs` describes the states of `top`, such as OPEN.
+//! A thief of a FIFO deque takes a batch by one claim: a compare-exchange of `top`. The owner of a
+//! LIFO deque pops from the other end, and could pop items of the batch just before the thief's
+//! claim. So a thief of a LIFO deque first *announces* the batch in `top`. An announced batch takes
+//! at most `MAX_ANNOUNCED` items, its *reach*. `index.rs` describes the states of `top`, such as
+//! OPEN.
 //!
 //! ```text
 //!  thief                                       owner, popping item n

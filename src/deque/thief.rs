@@ -82,16 +82,15 @@ impl<T> Stealer<T> {
     /// Takes the oldest item.
     ///
     /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: it took the item,
-    /// or it announced or withdrew a batch that begins with the item. (A thief of a LIFO deque
-    /// *announces* a batch before it takes the batch. The owner may *withdraw* the announcement.)
-    /// After a `Retry`, the deque may still have items.
+    /// or it announced or withdrew a batch that begins with the item. The deque may still have
+    /// items.
     ///
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
-    /// `Retry` is lock-free. A batch that begins with a given item is announced at most once, and
-    /// withdrawn at most once. So after at most two other `Retry`s, another thread has taken the
-    /// item.
+    /// `Retry` is lock-free. In a LIFO deque, a thief *announces* a batch before it takes the
+    /// batch, and the owner may *withdraw* the announcement. At each item, this happens at most
+    /// once.
     ///
     /// # Ordering
     ///

@@ -35,17 +35,15 @@
 //! assert_eq!(RUNS.load(Relaxed), 100);
 //! ```
 //!
-//! A thread leaves only after `is_empty` has returned `true`; a second `pop` that returns `None` is
-//! not enough. While a producer is half-way through a push, `is_empty` returns `false`, but `pop`
-//! might go around that producer and return `None`. This scheduler has one fault: its threads spin
-//! when there is nothing to do.
+//! A thread leaves only after `is_empty` has returned `true`. It is not enough that `pop` returns
+//! `None`, because `pop` might go around a producer that is half-way through a push. This scheduler
+//! has one fault: its threads spin when there is nothing to do.
 //!
 //! # Sleeping
 //!
 //! A thread that finds nothing *prepares* to sleep, *looks once more*, and then commits or cancels.
-//! A producer notifies *after* its push. The second look is essential, because a notification
-//! reaches only threads that have prepared. A notification between the first look and `prepare`
-//! reaches no thread:
+//! A producer notifies *after* its push. A notification reaches only threads that have prepared.
+//! Without the second look, a thread would miss a push between its first look and `prepare`:
 //!
 //! ```
 //! use filch::idle::{EventCount, ThreadPark};
@@ -225,9 +223,8 @@
 //! | (c) | one notification can stand for several items; if the woken thread takes one and does not end its search, no thread takes the others. So `commit` returns a search, and the next `found` ends it |
 //!
 //! A pool does more than this program. It catches panics, which here end the thread. Its workers
-//! sometimes look into the injector first, so that recursion does not starve it. Its threads know
-//! to which pool they belong. `examples/pool_from_parts.rs` is this program with jobs, as an
-//! `Executor`.
+//! sometimes look into the injector first, so that recursion does not starve the injector.
+//! `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`.
 //!
 //! # Sleeping in something of your own
 //!

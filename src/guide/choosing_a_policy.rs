@@ -180,9 +180,8 @@
 //!
 //! A policy only decides about order: it can starve a queue, but it cannot lose a task. A policy
 //! knows a queue by its *slot*, a small number. The policy below picks the queue with the earliest
-//! deadline, from an array that has a deadline for each slot. The documentation of
-//! [`Policy`](crate::fair::Policy) has the same example over a pool. Here a virtual clock makes the
-//! order certain:
+//! deadline, from an array that has a deadline for each slot. A virtual clock makes the order
+//! certain:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};

@@ -57,10 +57,9 @@
 //! goes around that producer. It waits longer only while 8,191 slots are given up already. In
 //! crossbeam-deque a consumer spins on a slot that its producer has claimed and not filled.
 //!
-//! *No slot has a data race.* Items are copied by atomic operations on words that are perhaps
-//! uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
-//! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports only some
-//! processors.
+//! *No slot has a data race.* Items are copied by atomic operations. crossbeam-deque uses a
+//! volatile read instead, which its own comment calls undefined behaviour. The price is a
+//! dependency, atomic-maybe-uninit, which supports only some processors.
 //!
 //! *Steals do not pin the thread*, because the deque keeps outgrown buffers until it is dropped.
 //! All outgrown buffers together are smaller than the current buffer. If that is too much memory,
@@ -124,11 +123,11 @@
 //!
 //! ## Closing
 //!
-//! A push takes effect either before a [`close`](crate::Injector::close) or after it. In the first
-//! case the item can be taken, in the second it is refused. So a consumer that finds the injector
-//! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
-//! [`pop`](crate::Injector::pop) that returns `None` is not enough, because `pop` goes around
-//! stopped producers. `pop` is `steal` with an `Option`, since an injector never asks to retry:
+//! A push takes effect before a [`close`](crate::Injector::close), and the item can be taken, or
+//! after it, and the item is refused. So a consumer that finds the injector
+//! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. It
+//! is not enough that [`pop`](crate::Injector::pop), which is `steal` with an `Option`, returns
+//! `None`, because `pop` goes around stopped producers:
 //!
 //! ```
 //! use filch::Injector;
@@ -144,9 +143,9 @@
 //! ## Giving memory back
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
-//! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
-//! do. But filch has a collector of its own. So its deques never run the functions that the program
-//! has deferred in crossbeam-epoch:
+//! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's do, but
+//! in a collector of filch. So they never run functions that the program has deferred in
+//! crossbeam-epoch:
 //!
 //! ```
 //! use filch::deque::{Builder, Flavor};

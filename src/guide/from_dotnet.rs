@@ -147,8 +147,8 @@
 //!
 //! *`WorkQueue<TInput, TResult>`*: at most n inputs are processed at once. Each input has a handle
 //! and a token, and the queue has a token for all inputs. The function gets a token that is
-//! cancelled when either of the two is. `DisposeAsync` cancels the inputs that have not begun, and
-//! waits for the others; here that is `shutdown(Cancel)`.
+//! cancelled with either of them. `DisposeAsync` cancels the inputs that have not begun, and waits
+//! for the others; here that is `shutdown(Cancel)`.
 //!
 //! ```
 //! use filch::{fair::WorkQueue, executor::Shutdown, task::CancelToken, ThreadPool};

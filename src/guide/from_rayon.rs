@@ -2,9 +2,9 @@
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
 //! and also handles, cancellation and a shutdown that waits. filch has no parallel iterators of its
-//! own. A program that depends on `par_iter` keeps rayon. The last sections show two ways to do
-//! that. Either rayon runs on filch's threads, by one line in `Cargo.toml`, or filch's queues run
-//! on rayon's.
+//! own. A program that depends on `par_iter` keeps rayon, in one of two ways. Either rayon runs on
+//! filch's threads, by one line in `Cargo.toml`, or filch's queues run on rayon's. See the last
+//! sections.
 //!
 //! # The same by other names
 //!
@@ -105,7 +105,7 @@
 //!
 //! pool.resize(2)?;
 //! pool.shutdown(Shutdown::Drain)?; // waits for the threads
-//! assert!(pool.spawn_detached(|| ()).is_err()); // and hands back what comes later
+//! assert!(pool.spawn_detached(|| ()).is_err()); // later jobs are refused
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -150,9 +150,9 @@
 //!
 //! filch's waits have a price: they can need threads beyond `num_threads`. The pool adds at most
 //! one for each waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads)
-//! in all. A thread that waits on a handle cannot help a task that has begun.
-//! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
-//! thread takes this one's place.
+//! in all. A thread that waits on a handle cannot help a task that has begun. During a section that
+//! is marked by [`pool::blocking`](crate::pool::blocking), another thread takes the blocked
+//! thread's place.
 //!
 //! # Fork and join in a share
 //!
@@ -183,7 +183,7 @@
 //!
 //! let mut numbers: Vec<u32> = (0..10_000).rev().collect();
 //! let parallel = std::thread::scope(|threads| {
-//!     // Two threads at most, however deep it forks; and a quarter of the machine while it is busy.
+//!     // `batch` gets two threads at most, and a quarter of the time while `online` is busy.
 //!     threads.spawn(|| batch.install(|| sort(&batch, &mut numbers)));
 //!     online.install(|| 6 * 7)
 //! });
@@ -202,8 +202,8 @@
 //! ```
 //!
 //! With that line in `Cargo.toml`, a thread that waits in a parallel iterator or a scope runs no
-//! unrelated job, with one exception, in the order of rayon. While a thread waits for an inner
-//! scope, it also runs jobs that it has spawned into an enclosing `scope` since the inner scope
+//! unrelated job. There is one exception, which keeps rayon's order. In a wait for an inner scope,
+//! a thread also runs jobs that it has spawned into an enclosing `scope` since the inner scope
 //! began ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). In a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!

@@ -3,8 +3,8 @@
 //! A server that computes has two kinds of work. Connections wait most of the time, and each wants
 //! a thread for microseconds: tokio is made for that. Computations never wait, and each wants a
 //! thread for milliseconds. On the same threads, computations delay the connections. On
-//! `spawn_blocking` or rayon, the requests of a busy client delay the requests of all others. Both
-//! start requests in the order of their arrival, whichever client sent them.
+//! `spawn_blocking` or rayon, requests start in the order of their arrival, so a busy client delays
+//! all others.
 //!
 //! ```text
 //!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes

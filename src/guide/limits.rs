@@ -23,8 +23,7 @@
 //!
 //! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. Then it gives
 //! the slot up as an *orphan*, unless there are 8,191 orphans. In no other case does a thread wait
-//! for another inside a queue. So the documentation calls taking from an injector lock-free with
-//! this one exception.
+//! for another inside a queue.
 //!
 //! ```
 //! use filch::idle::EventCount;

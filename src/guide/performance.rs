@@ -3,9 +3,8 @@
 //! Five things cost time. The most expensive comes first: waking a thread, moving a cache line from
 //! core to core, allocating, reading the clock, and a locked instruction. This page says which of
 //! these costs each operation has, and how to avoid them. `benches/README.md` has the ratios to
-//! other crates on four machines of two cores each. Ratios of one run repeat on the same machine;
-//! nanoseconds do not carry over to another machine. No machine with more than two cores has been
-//! measured.
+//! other crates on four machines of two cores each; none with more cores has been measured. Ratios
+//! of one run repeat on the same machine; nanoseconds do not carry over to another machine.
 //!
 //! # Instructions of each operation
 //!

@@ -126,10 +126,9 @@ impl EventCount {
     /// which threads wait.
     ///
     /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
-    /// In both cases the thread sees the change when it next prepares. If no thread sleeps, and
-    /// each prepared thread is notified already, this call adds nothing, because those threads will
-    /// look again. A thread that prepares after this call can take the notification in place of one
-    /// that prepared before, which can then go to sleep.
+    /// In both cases the thread sees the change when it next prepares. A thread that prepares after
+    /// this call can take the notification in place of an earlier one, which can then sleep. If all
+    /// prepared threads are notified already and no thread sleeps, this call adds nothing.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///

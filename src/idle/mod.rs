@@ -1,15 +1,12 @@
 //! Sleeping until there is something to do, without losing a wake-up.
 //!
-//! - A *prepared* thread has announced that it is about to sleep, and looks once more at its
-//!   condition.
+//! - A *prepared* thread has announced that it is about to sleep, and looks once more.
 //! - A *sleeper* blocks in its park. Its *waiter*, a record that holds its waker, is in a list.
-//! - One atomic *word* (`word.rs`) has the count `prepared`, the signals, the stamp, the list's
-//!   head.
+//! - One *word* (`word.rs`) has the count `prepared`, the signals, the stamp and the list's head.
 //! - A *signal* tells one prepared thread to look again instead of sleeping.
 //! - The *stamp* counts each exchange that takes sleepers off the list, and each `notify_all`.
-//!
-//! A sleeper is *told* when a notifier takes it off the list. A prepared thread is told when its
-//! commit takes a signal, or finds that the stamp has changed since the prepare.
+//! - A sleeper is *told* when a notifier takes it off the list. A prepared thread is told when its
+//!   commit takes a signal, or finds that the stamp has changed since the prepare.
 //!
 //! ```text
 //!  sleeper                                     notifier

@@ -1,8 +1,7 @@
 //! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
-//! *prepared* thread has announced that it is about to sleep, and looks once more. A *waiter* is a
-//! sleeper's record in the list of sleepers. A notifier that *tells* a thread makes it look again:
-//! a prepared thread then does not sleep, and a sleeper wakes up. `mod.rs` has the invariants I1 to
-//! I6.
+//! *waiter* is a sleeper's record in the list of sleepers. A notifier that *tells* a thread makes
+//! it look again: a prepared thread then does not sleep, and a sleeper wakes up. `mod.rs` has the
+//! invariants I1 to I6.
 
 use super::park::Park;
 #[cfg(feature = "std")]

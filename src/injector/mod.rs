@@ -18,12 +18,11 @@
 //! | consumer | advancing `head`, up to `tail` | waits for `FULL`, takes the item | `TAKEN`: *settled* |
 //! | sweeper | – | resets settled slots, takes back their segments (`sweep.rs`) | `EMPTY` |
 //!
-//! Each claim is one atomic instruction. A claimed slot keeps its segment alive, so the claimer
-//! needs no pin. If a producer is suspended before it marks its slot, the slot's consumer waits for
-//! some microseconds, then gives the slot up as an *orphan*. `head` counts the orphans. While there
-//! are orphans, consumers look at them before they claim a slot (`around.rs`). A *visitor* is a
-//! thread that uses segments or orphans without owning a slot there; a counter counts the visitors.
-//! A *lasting* segment lives as long as the injector.
+//! Each claim is one atomic instruction. A claimed slot keeps its segment alive. If a producer is
+//! suspended before it marks its slot, the slot's consumer waits for some microseconds, then gives
+//! the slot up as an *orphan*. While `head` counts orphans, consumers look at them before they
+//! claim a slot (`around.rs`). A *visitor* is a thread that uses segments or orphans without owning
+//! a slot there; a counter counts the visitors. A *lasting* segment lives as long as the injector.
 //!
 //! # Invariants
 //!
@@ -105,10 +104,9 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// changes, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A consumer that gives a slot up can fail to open the orphan, because another consumer has seen
-/// the item and has set `SPOKEN_FOR`. Then the first consumer sees the item, too (table in
-/// `around.rs`). Any consumer that finds `SPOKEN_FOR` sees all items pushed before the call that
-/// takes the orphan's item.
+/// If a consumer fails to open its orphan, another consumer has seen the item and set `SPOKEN_FOR`.
+/// Then the first consumer sees the item, too (table in `around.rs`). Any consumer that finds
+/// `SPOKEN_FOR` sees all items pushed before the call that takes the orphan's item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
@@ -147,11 +145,11 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Progress
 ///
-/// Pushing is lock-free. A push is one fetch-add. Once per segment (256 small items), producers
-/// link the next segment, in steps that any of them can complete. Taking is lock-free except for
-/// one bounded wait. If a producer is stopped between claiming a slot and filling it, the slot's
-/// consumer waits for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 slots
-/// are given up already. No thread waits for a consumer.
+/// Pushing is lock-free: one fetch-add. Once per segment (256 small items), producers link the next
+/// segment, in steps that any of them can complete. Taking is lock-free except for one bounded
+/// wait. If a producer is stopped between claiming a slot and filling it, the slot's consumer waits
+/// for 15 µs. Then it gives the slot up, or keeps waiting if 8,191 slots are given up already. No
+/// thread waits for a consumer.
 ///
 /// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of segments
 /// and the freeing of memory.

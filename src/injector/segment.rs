@@ -1,9 +1,8 @@
 //! A segment: a row of slots, and the link to the next segment. A producer or consumer *claims* a
 //! slot by moving `tail` or `head` past the slot, and then owns the slot. A thread that owns no
-//! slot in a segment first begins a *visit*, unless it is the sweeper. A segment that a visitor
-//! finds is neither reused nor freed before the visit ends. A look into a *lasting* segment needs
-//! no visit, because that segment is freed only with the injector. `mod.rs` has the invariants I1
-//! to I10.
+//! slot in a segment finds and uses it during a *visit*: until the visit ends, the segment is
+//! neither reused nor freed. Two cases need no visit: the sweeper, and a look into the slots of a
+//! *lasting* segment, which is freed only with the injector. `mod.rs` has the invariants I1 to I10.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};

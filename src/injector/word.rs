@@ -8,9 +8,9 @@
 //! `head` also counts the *orphans*: claimed slots whose consumers have stopped waiting for an
 //! item. A segment is used up when the offset of `head` is the number of slots. The offset of
 //! `tail` may go beyond the last slot, since producers add before they look. An addition that
-//! begins there claims nothing. Before its producer adds again, it makes sure that `tail` is in the
-//! next segment. So in each segment a thread makes at most one such addition, of at most 32. So the
-//! offset has room for 262,000 threads.
+//! begins there claims nothing. Its producer does not add again before `tail` is in the next
+//! segment. So a thread makes at most one such addition in each segment, of at most 32. The offset
+//! has room for 262,000 threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
 //! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.

@@ -17,9 +17,8 @@ use core::time::Duration;
 ///
 /// Jobs begin in the order in which they were submitted. If several threads are due at the same
 /// time, the seed decides which of them runs first. Dropping the stepper drops the jobs that have
-/// not begun, the futures on the stepper, and the tasks queued in schedulers over it. Jobs that
-/// have begun run to their end: during the drop, [`work`](super::work) moves the clock and returns
-/// at once.
+/// not begun, the stepper's futures, and the tasks queued in schedulers over it. Jobs that have
+/// begun run to their end: [`work`](super::work) then moves the clock and returns at once.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
 /// [timers](super::sleep) for them. The thread that steps the stepper fires these timers.
