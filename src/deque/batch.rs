@@ -3,8 +3,7 @@
 //! A thief of a FIFO deque takes a batch by one claim: a compare-exchange of `top`. The owner of a
 //! LIFO deque pops from the other end, and could pop items of the batch just before the thief's
 //! claim. So a thief of a LIFO deque first *announces* the batch in `top`. An announced batch takes
-//! at most `MAX_ANNOUNCED` items, its *reach*. `index.rs` describes the states of `top`, such as
-//! OPEN.
+//! at most `MAX_ANNOUNCED` items, its *reach*. `index.rs` has the states of `top`.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -110,8 +109,8 @@ impl<T> Stealer<T> {
 
     /// Moves about half of the items, at most 32, into another deque, and pops one item.
     ///
-    /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
-    /// limit of 32.
+    /// Calls [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with limit
+    /// 32.
     ///
     /// # Examples
     ///
@@ -169,10 +168,10 @@ impl<T> Stealer<T> {
 
     /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
     ///
-    /// Returns the number of items taken. Stops early if the deque is empty, or if another thread
-    /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first
-    /// item. The sink gets each item as soon as the item is taken, so a sink that panics loses no
-    /// other item.
+    /// Returns the number of items taken, or [`Steal::Retry`] if another thread was quicker to the
+    /// first item. Stops early if the deque is empty, or if another thread is quicker to a later
+    /// item. The sink gets each item as soon as it is taken, so a sink that panics loses no other
+    /// item.
     ///
     /// # Progress
     ///
@@ -220,9 +219,8 @@ impl<T> Stealer<T> {
     /// popped them. With `and_pop`, the item that this owner would have popped first goes into the
     /// last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen `count`
-    /// items here, and has made room for them in `dest`. If this deque shrinks, the caller is
-    /// pinned.
+    /// Returns the number of items moved, or `Retry`. The caller has seen `count` items here, has
+    /// made room for them in `dest`, and is pinned if this deque shrinks.
     fn move_oldest(
         &self,
         top: Top,

@@ -68,18 +68,16 @@ impl Builder {
 
     /// Sets whether the deque gives memory back.
     ///
-    /// If `yes`, `pop` halves the buffer when the items use at most a quarter of it. The buffer
-    /// shrinks down to the initial capacity, or to a lower one that
-    /// [`shrink_to_fit`](Worker::shrink_to_fit) has set. Replaced buffers are freed even while
-    /// stealers exist.
+    /// If `yes`, `pop` halves the buffer when the items use at most a quarter of it, down to the
+    /// initial capacity, or a lower one that [`shrink_to_fit`](Worker::shrink_to_fit) has set.
+    /// Replaced buffers are freed even while stealers exist.
     ///
     /// In return, each steal from the deque pins the thief in the crate's own epoch collector,
     /// which costs a fence. The collector never runs functions that the program has deferred in
     /// crossbeam-epoch, and `crossbeam_epoch::pin` makes no steal cheaper.
     ///
-    /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
-    /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller
-    /// than the current buffer.
+    /// Without this setting, the deque keeps outgrown buffers until its drop, or until a
+    /// `shrink_to_fit` while no stealer exists. Together they are smaller than the current buffer.
     ///
     /// # Examples
     ///
@@ -120,8 +118,8 @@ impl Builder {
 impl<T> Worker<T> {
     /// Creates a LIFO deque: `pop` takes the newest item.
     ///
-    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
-    /// settings.
+    /// The deque has 64 slots, grows without limit and keeps its memory. [`Builder`] can change
+    /// that.
     ///
     /// # Examples
     ///
@@ -138,8 +136,8 @@ impl<T> Worker<T> {
 
     /// Creates a FIFO deque: `pop` takes the oldest item.
     ///
-    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
-    /// settings.
+    /// The deque has 64 slots, grows without limit and keeps its memory. [`Builder`] can change
+    /// that.
     ///
     /// # Examples
     ///

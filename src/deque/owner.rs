@@ -47,9 +47,9 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if the deque
-    /// has room. `push` drops the item if it panics, so in `push` the compiler may spill the item
-    /// to the stack. The copy to the slot may then load two spilled words at once, and must wait
-    /// for the stores of both.
+    /// has room. `push` drops the item if it panics, so the compiler may spill the item to the
+    /// stack. The copy to the slot may then load two spilled words at once, and must wait for both
+    /// stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -217,8 +217,8 @@ impl<T> Worker<T> {
         Some(self.take_next(|_| (), |()| ()).is_some())
     }
 
-    /// Takes the next item: copies it by `read`, makes it the owner's, and applies `give` to the
-    /// copy.
+    /// Takes the next item: copies it by `read`, makes it the owner's, and gives the copy to
+    /// `give`.
     ///
     /// The common path uses the copy that it made before the fence or the claim. The rare paths
     /// call a function, and then read the item again. If they kept the copy across that call, every

@@ -63,10 +63,10 @@
 //! assert!(prepared.commit_in(&mut park, None), "after `prepare`, every notification is heard");
 //! ```
 //!
-//! So the sleeper's second look finds every push before `prepare`, and a notification tells the
-//! sleeper of every push after `prepare`. On each side, a fence keeps the processor from reordering
-//! the two steps: push and notification, `prepare` and second look. [`idle`](crate::idle) shows the
-//! protocol in two columns.
+//! So the sleeper's second look finds every push before `prepare`, and a notification tells it of
+//! every push after `prepare`. On each side, a fence keeps the processor from reordering the two
+//! steps: push and notification, `prepare` and second look. [`idle`](crate::idle) has a picture of
+//! the protocol.
 //!
 //! The next program is the first one with threads that sleep. Its pool implements
 //! [`Executor`](crate::Executor), so [tasks](crate::executor::TaskBuilder),
@@ -129,9 +129,8 @@
 //! A fair scheduler submits its jobs again and again, by
 //! [`Executor::execute_last`](crate::Executor::execute_last), so that other jobs run in between. By
 //! default that method calls `execute`, which is right if all threads take jobs from one FIFO
-//! queue. If threads take their own newest job first, the method must put the job into a FIFO
-//! queue, such as the injector of the next section. Otherwise a thread would run the scheduler's
-//! job before its own older jobs.
+//! queue. If threads take their own newest job first, it must put the job into a FIFO queue, such
+//! as the next section's injector. Otherwise a thread would run it before its own older jobs.
 //!
 //! # A deque for each thread
 //!
@@ -231,8 +230,7 @@
 //! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
 //! returns the [`Waker`](std::task::Waker) that wakes it. If the waker was woken while the thread
 //! was awake, the next `park` returns at once. `park` can also return spuriously. In this program a
-//! worker sleeps by parking its own thread. In `examples/io_driver/main.rs` it sleeps in a poller
-//! of sockets:
+//! worker parks its own thread. In `examples/io_driver/main.rs` it sleeps in a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};

@@ -21,8 +21,8 @@
 //! | to know whether the shares are fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
 //! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
-//! threads with a virtual clock. So the numbers are the same on each machine. You can test your own
-//! settings in the same way.
+//! threads with a virtual clock. So they are the same on each machine. It can test your own
+//! settings, too.
 //!
 //! # By turns, or by time
 //!
@@ -60,8 +60,7 @@
 //! ```
 //!
 //! So use round robin for tasks of about equal length, or if turns are the resource to share. Round
-//! robin is not much cheaper than sharing by time, because it also reads the clock, for the
-//! metrics.
+//! robin is not much cheaper than sharing by time: it reads the clock too, for the metrics.
 //!
 //! # Weight
 //!
@@ -96,8 +95,7 @@
 //! # Limits
 //!
 //! A share cannot shorten the wait for a running task, because no task is interrupted. If all
-//! threads run long tasks, a new task waits until one of them ends. A limit on the long tasks keeps
-//! a thread free:
+//! threads run long tasks, a new task waits. A limit on the long tasks keeps a thread free:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -156,8 +154,8 @@
 //! leaves the others next to nothing.
 //!
 //! A task of high priority waits until a thread is free. If the other tasks are long, keep a thread
-//! for urgent tasks with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there
-//! is no urgent task.
+//! for urgent tasks with [`reserve`](crate::fair::Builder::reserve). Without urgent tasks, that
+//! thread idles.
 //!
 //! # Capacity
 //!
@@ -178,10 +176,9 @@
 //!
 //! # A policy of your own
 //!
-//! A policy only decides about order: it can starve a queue, but it cannot lose a task. A policy
-//! knows a queue by its *slot*, a small number. The policy below picks the queue with the earliest
-//! deadline, from an array that has a deadline for each slot. A virtual clock makes the order
-//! certain:
+//! A policy only decides about order: it can starve a queue, but it cannot lose a task. It knows a
+//! queue by its *slot*, a small number. The policy below picks the queue with the earliest
+//! deadline, from an array with a deadline for each slot. A virtual clock makes the order certain:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};

@@ -49,9 +49,8 @@
 //! # What is different
 //!
 //! *`Injector` never returns `Retry`.* A consumer that loses a race backs off for some nanoseconds
-//! and tries again inside [`steal`](crate::Injector::steal), which returns `Success` or `Empty`.
-//! Loops that handle `Retry` still compile and work. A [`Stealer`](crate::Stealer) still returns
-//! `Retry`.
+//! and tries again inside [`steal`](crate::Injector::steal). Loops that handle `Retry` still
+//! compile and work. A [`Stealer`](crate::Stealer) still returns `Retry`.
 //!
 //! *A consumer hardly waits for a producer that was stopped.* It waits for at most 15 µs and then
 //! goes around that producer. It waits longer only while 8,191 slots are given up already. In
@@ -123,11 +122,11 @@
 //!
 //! ## Closing
 //!
-//! A push takes effect before a [`close`](crate::Injector::close), and the item can be taken, or
-//! after it, and the item is refused. So a consumer that finds the injector
-//! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. It
-//! is not enough that [`pop`](crate::Injector::pop), which is `steal` with an `Option`, returns
-//! `None`, because `pop` goes around stopped producers:
+//! A push before a [`close`](crate::Injector::close) leaves an item that can be taken; a push after
+//! it is refused. So a consumer that finds the injector [closed](crate::Injector::is_closed), and
+//! then [empty](crate::Injector::is_empty), is done. It is not enough that
+//! [`pop`](crate::Injector::pop), which is `steal` with an `Option`, returns `None`: `pop` goes
+//! around stopped producers:
 //!
 //! ```
 //! use filch::Injector;
@@ -144,7 +143,7 @@
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
 //! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's do, but
-//! in a collector of filch. So they never run functions that the program has deferred in
+//! in filch's own collector. So they never run functions that the program has deferred in
 //! crossbeam-epoch:
 //!
 //! ```
@@ -192,6 +191,5 @@
 //! 3. Does a program rely on a deque freeing memory while stealers live? Build that deque with
 //!    `shrinking`.
 //! 4. Measure: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to
-//!    crossbeam-deque 0.8.8 on your machine. On some processors crossbeam-deque wins two rows of
-//!    `benches/README.md`. One is an owner beside a thief that steals as fast as it can. The other
-//!    is two producers with two consumers on two cores.
+//!    crossbeam-deque 0.8.8 on your machine. On some processors crossbeam-deque wins two rows: an
+//!    owner beside a thief that never pauses, and two producers with two consumers on two cores.

@@ -2,9 +2,8 @@
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
 //! and also handles, cancellation and a shutdown that waits. filch has no parallel iterators of its
-//! own. A program that depends on `par_iter` keeps rayon, in one of two ways. Either rayon runs on
-//! filch's threads, by one line in `Cargo.toml`, or filch's queues run on rayon's. See the last
-//! sections.
+//! own. A program that depends on `par_iter` keeps rayon. The last sections show how: rayon runs on
+//! filch's threads, by one line in `Cargo.toml`, or filch's queues run on rayon's.
 //!
 //! # The same by other names
 //!
@@ -121,8 +120,7 @@
 //! - other halves of a `join` and jobs of a `scope`, if the awaited half or job runs elsewhere.
 //!
 //! If there is only other work, another thread takes the waiting thread's place until the wait
-//! ends. So waiting adds no dependency that the program does not have, and leaves no processor
-//! idle.
+//! ends. So waiting adds no dependency that the program does not have, and no processor idles.
 //!
 //! In this example, a thread that holds a lock waits for a job. A newer job wants the lock. If the
 //! waiting thread ran any job, it would run the newer one first, and wait for ever:
@@ -150,18 +148,17 @@
 //!
 //! filch's waits have a price: they can need threads beyond `num_threads`. The pool adds at most
 //! one for each waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads)
-//! in all. A thread that waits on a handle cannot help a task that has begun. During a section that
-//! is marked by [`pool::blocking`](crate::pool::blocking), another thread takes the blocked
-//! thread's place.
+//! in all. A thread that waits on a handle cannot help a task that has begun. For a section that
+//! blocks for long, use [`pool::blocking`](crate::pool::blocking): another thread takes its place.
 //!
 //! # Fork and join in a share
 //!
 //! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
 //! [`FairScheduler`](crate::FairScheduler), over any executor. Halves of a `join` and jobs of a
-//! scope are parts of a task of that queue. They run under the queue's weight, `max_parallel` and
-//! priority, and are charged to the queue wherever they run. So a tenant that sorts in parallel
-//! gets no more than its share:
+//! scope are parts of a task of that queue. Wherever they run, the queue's weight, `max_parallel`
+//! and priority apply, and the queue is charged. So a tenant that sorts in parallel gets only its
+//! share:
 //!
 //! ```
 //! use filch::fair::{FairScheduler, Queue};
@@ -240,9 +237,8 @@
 //! backlog. With [`yield_now`](crate::executor::FromFn::with_yield_now) the thread runs one other
 //! job after each quantum.
 //!
-//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
-//! own test suites over rayon in this way. Threads that take their jobs from one channel need only
-//! `from_fn`:
+//! `tests/foreign/` runs filch's own test suites over rayon in this way (`executors.rs`,
+//! `queues.rs`, `jobs.rs`). Threads that take their jobs from one channel need only `from_fn`:
 //!
 //! ```
 //! use filch::{executor::from_fn, FairScheduler, Job};

@@ -3,8 +3,8 @@
 //! A server that computes has two kinds of work. Connections wait most of the time, and each wants
 //! a thread for microseconds: tokio is made for that. Computations never wait, and each wants a
 //! thread for milliseconds. On the same threads, computations delay the connections. On
-//! `spawn_blocking` or rayon, requests start in the order of their arrival, so a busy client delays
-//! all others.
+//! `spawn_blocking` or rayon, requests start in the order of arrival, so a busy client delays all
+//! others.
 //!
 //! ```text
 //!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes
@@ -54,8 +54,7 @@
 //! Three limits keep the memory bounded:
 //!
 //! - [`capacity`](crate::fair::QueueBuilder::capacity) bounds the requests of a tenant that wait or
-//!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try another
-//!   server.
+//!   run. A refused request gets 503 and `Retry-After` at once, and can go to another server.
 //! - The bodies of waiting requests need a limit in bytes. In the example, a semaphore for each
 //!   tenant counts them.
 //! - Connections need a limit too, because idle or slow connections are in no queue. They also need
@@ -86,8 +85,7 @@
 //! # Metrics
 //!
 //! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. If your program has an
-//! exporter of the facade `metrics`, the feature `metrics` publishes the same numbers under the
-//! same names:
+//! exporter of the facade `metrics`, the feature `metrics` publishes the same numbers and names:
 //!
 //! ```
 //! # #[cfg(feature = "metrics")]
@@ -124,6 +122,5 @@
 //! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
 //!
 //! A tenant gets its share on each machine. If all machines are equal, its share of the cluster is
-//! the mean of these shares. A machine on which the tenant has no work counts as zero. If a
-//! tenant's requests go to one machine only, the tenant gets no more than its share of that
-//! machine.
+//! their mean. A machine on which it has no work counts as zero. If its requests go to one machine
+//! only, it gets no more than its share of that machine.

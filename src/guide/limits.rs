@@ -22,8 +22,7 @@
 //! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of this number, the thread mistakes an old list of sleepers for the present one |
 //!
 //! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. Then it gives
-//! the slot up as an *orphan*, unless there are 8,191 orphans. In no other case does a thread wait
-//! for another inside a queue.
+//! the slot up as an *orphan*, unless there are 8,191 orphans. No other wait exists inside a queue.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -43,24 +42,23 @@
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
 //!   canceller ends one task after the other, so it may come to the awaited task only after the
 //!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
-//!   queue that the token cancels, unless a running task of that queue waits for another such
-//!   queue.
+//!   queue that the token cancels, unless a running task of that queue waits for another of these
+//!   queues.
 //! - *A destructor that [`Queue::cancel`](crate::fair::Queue::cancel) runs must not wait for tasks
-//!   or queues of the queue's token*, because `cancel` cancels the token only after the queue's
-//!   tasks.
+//!   or queues of the queue's token*, because `cancel` cancels the token only afterwards.
 //! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that
 //!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
 //!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
 //!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
-//!   slept before the cancellation drops only a closure, and only if it is a worker of the queue's
+//!   slept before the cancellation drops only a closure, and only as a worker of the queue's
 //!   executor.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
-//!   job is queued. That thread begins no further *ticket*, which is a job by which a scheduler
-//!   serves its queues. So if a queue's task blocks until another task of a queue has run, the
-//!   drain may never end.
+//!   job is queued. That thread begins no *ticket*, which is a job by which a scheduler serves its
+//!   queues. So if a queue's task blocks until another task of a queue has run, the drain may never
+//!   end.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*,
 //!   except that in a queue with `max_parallel(1)` it first runs the tasks in front of the awaited
 //!   task. If there is only other work, another thread takes the waiting thread's place. So there
@@ -106,7 +104,7 @@
 //! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
 //!   a job with nothing to run. It keeps some 150 bytes until the queue reaches it. A
 //!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
-//!   removes such jobs from its own deque, at once or by a later sweep.
+//!   removes such jobs from its own deque.
 //! - *In a scheduler over [`Inline`](crate::executor::Inline), a thread that spawns a task also
 //!   runs the tasks that other threads spawn meanwhile.* The executor has no threads of its own.
 //!   The call returns when no task is left.
@@ -137,8 +135,7 @@
 //! ```
 //!
 //! Other endless waits are not detected. For example, two tasks on two threads wait for each other.
-//! Or a task waits for a lock, channel or condition that only a task behind it in the queue would
-//! provide.
+//! Or a task waits for a message that only a task behind it in the queue would send.
 //!
 //! # Fair schedulers
 //!
@@ -173,10 +170,9 @@
 //! both wait for ever, without an error. So let tasks wait in one direction only.
 //!
 //! Two other limits can block tasks that wait for each other. Under `max_in_flight`, a future that
-//! waits for another future of its queue still counts as in flight. Under a
-//! [reservation](crate::fair::Builder::reserve), queues of a lower priority share only the threads
-//! that the reservation leaves. A task of these queues that waits still counts as using one of the
-//! threads.
+//! waits for another future of its queue still counts as in flight. A
+//! [reservation](crate::fair::Builder::reserve) leaves queues of a lower priority only some
+//! threads. A task of these queues that waits still counts as using one of them.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -204,8 +200,7 @@
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
 //! *When a queue's weight changes*, the default policy scales the queue's lead over the other
-//! queues to the new weight. For leases under way, the scaled lead can be wrong by the longest task
-//! on each thread.
+//! queues. For leases under way, the scaled lead can be wrong by the longest task on each thread.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
 //! costs as much as one that computes for the same time. A wait in
@@ -241,8 +236,7 @@
 //! goes on until the queue's next event, such as a resume, or until a later wait begins.
 //!
 //! *On virtual time* ([`Stepper`](crate::sim::Stepper)) threads run in turn. A task that waits for
-//! another task or for the clock ends its turn. A task that blocks on anything else keeps its turn,
-//! so no other thread runs.
+//! another task or for the clock ends its turn. If a task blocks otherwise, no other thread runs.
 //!
 //! # Where it runs
 //!

@@ -100,7 +100,7 @@
 //! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
 //! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So if
 //! bursts follow each other closely, they need to wake no thread. The price is the processor time
-//! of that search. An idle pool uses no processor time, because it has no timer.
+//! of that search. An idle pool uses none: it has no timer.
 //!
 //! *Pools use asymmetric fences.* Each spawn notifies the workers. On Linux this notification needs
 //! no fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
@@ -137,8 +137,8 @@
 //!
 //! - The clock is read once for each task, and twice with
 //!   [`measure_waits`](crate::fair::Builder::measure_waits). If the system's clock is slow, a
-//!   faster [`Clock`](crate::fair::Clock) of your own helps. If that clock is coarser, so are the
-//!   shares.
+//!   faster [`Clock`](crate::fair::Clock) of your own helps. A coarser clock makes the shares
+//!   coarser.
 //! - A pick costs more if more queues are *ready*: the table *a lease of one task* in
 //!   `benches/README.md` covers 2 to 16,384 ready queues. Queues that are not ready cost nothing.
 //! - A queue keeps some memory, as [`limits`](super::limits) says. Make queues for tenants rather

@@ -26,8 +26,8 @@ use crossbeam_utils::CachePadded;
 /// # Which look may end in sleep
 ///
 /// After [`prepare`](Self::prepare), a thread may commit only if its look has certainly found
-/// nothing. [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may
-/// leave an item untaken.
+/// nothing. If it commits after [`Steal::Retry`](crate::Steal::Retry), it may leave an item
+/// untaken.
 ///
 /// # Which thread is notified
 ///
@@ -99,8 +99,7 @@ impl EventCount {
     ///
     /// While no thread is prepared or asleep, a notification costs a load and no fence. In return,
     /// preparing calls `membarrier(2)`, by which every running thread of the process executes a
-    /// barrier. The call takes from a quarter of a microsecond to several microseconds, and up to
-    /// 13 in a virtual machine.
+    /// barrier. The call takes from 0.25 µs to several, and up to 13 µs in a virtual machine.
     ///
     /// Where the system does not offer `membarrier(2)`, the result is that of [`new`](Self::new).
     ///
@@ -150,7 +149,7 @@ impl EventCount {
     /// The condition is evaluated only if a thread is prepared or asleep, after the notifier's
     /// fence. So the condition's relaxed loads see everything that the prepared or sleeping thread
     /// wrote before it prepared. A scheduler's condition is typically that no thread is searching
-    /// for work already.
+    /// for work.
     ///
     /// # Examples
     ///

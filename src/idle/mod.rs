@@ -33,9 +33,9 @@
 //!   cancelled. `signals` is at most `prepared`.
 //! - **I2** A thread that takes a signal out of the word looks again, or cancels and passes the
 //!   signal on.
-//! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
-//!   `top` is the head of the list. Only the thread whose exchange moves `top` past a waiter has
-//!   taken the waiter off.
+//! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list,
+//!   whose head is `top`. Only the thread whose exchange moves `top` past a waiter has taken it
+//!   off.
 //! - **I4** Only the thread that claimed a `HELD` waiter touches it. (`waiters.rs` has the states.)
 //! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes the waiter's waker.
 //! - **I6** Waiters are freed when the event count is dropped, and not before.
@@ -50,8 +50,7 @@
 //! The steps prepare, look and commit, the word, and the signals for prepared threads are those of
 //! Eigen's `EventCount` (Vyukov, 2016). Three things are ours: `notify_all` changes the stamp too,
 //! sleepers can leave without a notification, and cancelling threads pass a notification on. The
-//! fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted
-//! pointer.
+//! fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986).
 //!
 //! # In a picture
 //!

@@ -1,6 +1,6 @@
 //! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
 //! *waiter* is a sleeper's record in the list of sleepers. A notifier that *tells* a thread makes
-//! it look again: a prepared thread then does not sleep, and a sleeper wakes up. `mod.rs` has the
+//! it look again: a prepared thread does not sleep, and a sleeper wakes up. `mod.rs` has the
 //! invariants I1 to I6.
 
 use super::park::Park;

@@ -71,8 +71,7 @@ pub struct Searchers {
 
 impl Searchers {
     const_on_the_machine! {
-        /// Makes an event count for threads that search. It allocates nothing until a thread
-        /// sleeps.
+        /// Makes an event count for threads that search. Allocates nothing until a thread sleeps.
         ///
         /// # Examples
         ///
@@ -250,8 +249,7 @@ impl<'a> Search<'a> {
 
 /// A thread that has ended its search. Notifiers may have relied on that search, and woken no other
 /// thread. If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and
-/// drops that. Unless another thread is searching, the drop of the `Search` notifies a thread,
-/// which looks instead.
+/// drops that. Unless another thread searches, this drop notifies a thread, which looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {

@@ -16,9 +16,8 @@
 //!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! X is the orphan's *holder*. While `head` counts orphans, consumers look at the orphans before
-//! anything else, each during a *visit*: no orphan that a *visitor* finds is freed before its visit
-//! ends.
+//! X is the orphan's *holder*. While `head` counts orphans, consumers look at the orphans first,
+//! each during a *visit*: no orphan that a *visitor* finds is freed before its visit ends.
 //!
 //! | state | the thread that changes it | to | who takes the item |
 //! |---|---|---|---|
@@ -99,8 +98,7 @@ impl Head {
 
 impl<T> Injector<T> {
     /// Gives a claimed slot up as an orphan, and returns `None`. Other consumers then look after
-    /// the slot. But if the producer has put the item there meanwhile, takes the item and returns
-    /// it.
+    /// the slot. But if the producer has put the item there meanwhile, returns the item.
     ///
     /// # Safety
     ///
@@ -201,9 +199,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first open orphan in the list whose item is there. Returns `None` if there is no
-    /// such orphan. A held orphan whose item is there is left to its holder (`Orphan::claim`). The
-    /// caller is a visitor.
+    /// Claims the first open orphan in the list whose item is there, if there is one. A held orphan
+    /// whose item is there is left to its holder (`Orphan::claim`). The caller is a visitor.
     ///
     /// Consumers must claim orphans in the order of the list. In any other order, a consumer could
     /// report Empty although the queue had an item throughout (`proofs/orderings.md`, *Orphans*).

@@ -148,11 +148,10 @@ const KEPT: usize = 64 << 10;
 /// Pushing is lock-free: one fetch-add. Once per segment (256 small items), producers link the next
 /// segment, in steps that any of them can complete. Taking is lock-free except for one bounded
 /// wait. If a producer is stopped between claiming a slot and filling it, the slot's consumer waits
-/// for 15 µs. Then it gives the slot up, or keeps waiting if 8,191 slots are given up already. No
-/// thread waits for a consumer.
+/// for 15 µs. Then it gives the slot up, or keeps waiting if 8,191 slots are given up already.
 ///
-/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of segments
-/// and the freeing of memory.
+/// No thread waits for a consumer. Apart from the wait above, a stopped thread delays only the
+/// reuse of segments and the freeing of memory.
 ///
 /// # Ordering
 ///
@@ -345,8 +344,7 @@ impl<T> Injector<T> {
 
     /// Returns whether the injector was empty at some moment during this call.
     ///
-    /// Returns `false` while another thread is pushing an item. Lock-free; three loads if the
-    /// injector stays empty.
+    /// Returns `false` while another thread is pushing. Lock-free; three loads if it stays empty.
     ///
     /// # Examples
     ///

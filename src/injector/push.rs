@@ -141,9 +141,8 @@ impl<T> Injector<T> {
     ///
     /// # Errors
     ///
-    /// Returns the item in [`Closed`] if the injector is closed. A push and a concurrent
-    /// [`close`](Self::close) take effect one after the other. Either the push is refused, or a
-    /// consumer can take the item.
+    /// Returns the item in [`Closed`] if the injector is closed. A push that comes at the same time
+    /// as a [`close`](Self::close) is refused, or its item can be taken.
     ///
     /// # Examples
     ///

@@ -89,8 +89,7 @@ pub(super) struct Segment<T> {
 /// A pointer to a segment. The pointer's lowest bit says whether the segment is *lasting*: it lives
 /// as long as the injector (I8).
 ///
-/// A thread may look into the slots of a lasting segment without owning a slot, and without a
-/// visit.
+/// A look into the slots of a lasting segment needs no slot there, and no visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {

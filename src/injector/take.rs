@@ -19,9 +19,8 @@ const REFRESH: usize = 32;
 impl<T> Injector<T> {
     /// Takes the oldest item.
     ///
-    /// Returns `None` only if the injector was empty at some moment during the call. A caller need
-    /// not retry. If another consumer is quicker, this call backs off for a few microseconds and
-    /// tries again.
+    /// Returns `None` only if the injector was empty at some moment during the call. If another
+    /// consumer is quicker, this call backs off for a few microseconds and tries again.
     ///
     /// # Progress
     ///

@@ -74,8 +74,7 @@ impl Stepper {
         Stepper { turns, threads }
     }
 
-    /// Returns a builder for a fair scheduler that runs on this stepper and measures with its
-    /// clock.
+    /// Returns a builder for a fair scheduler that runs on this stepper and its clock.
     ///
     /// # Examples
     ///
@@ -193,8 +192,7 @@ impl Drop for Stepper {
     }
 }
 
-/// The executor and clock that [`Stepper::handle`] returns. A handle does not keep the stepper
-/// alive.
+/// The executor and clock of [`Stepper::handle`]. A handle does not keep the stepper alive.
 ///
 /// # Examples
 ///
