@@ -19,9 +19,8 @@
 //!  So if item n is in the batch, the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
-//! A thief that stops between its announcement and its claim holds up no other thread: other
-//! thieves take single items, and the owner withdraws the announcement. `mod.rs` has the invariants
-//! I1 to I7.
+//! A thief that stops between announcement and claim holds up no other thread: other thieves take
+//! single items, and the owner withdraws the announcement. `mod.rs` has the invariants I1 to I7.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -109,8 +108,8 @@ impl<T> Stealer<T> {
 
     /// Moves about half of the items, at most 32, into another deque, and pops one item.
     ///
-    /// Calls [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with limit
-    /// 32.
+    /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
+    /// limit of 32.
     ///
     /// # Examples
     ///
@@ -170,8 +169,7 @@ impl<T> Stealer<T> {
     ///
     /// Returns the number of items taken, or [`Steal::Retry`] if another thread was quicker to the
     /// first item. Stops early if the deque is empty, or if another thread is quicker to a later
-    /// item. The sink gets each item as soon as it is taken, so a sink that panics loses no other
-    /// item.
+    /// item. The sink gets each item as soon as it is taken, so a panic of the sink loses no other.
     ///
     /// # Progress
     ///

@@ -68,8 +68,8 @@ impl Builder {
 
     /// Sets whether the deque gives memory back.
     ///
-    /// If `yes`, `pop` halves the buffer when the items use at most a quarter of it, down to the
-    /// initial capacity, or a lower one that [`shrink_to_fit`](Worker::shrink_to_fit) has set.
+    /// If `yes`, `pop` halves the buffer when the items use at most a quarter of it. The minimum is
+    /// the initial capacity, or a lower one that [`shrink_to_fit`](Worker::shrink_to_fit) has set.
     /// Replaced buffers are freed even while stealers exist.
     ///
     /// In return, each steal from the deque pins the thief in the crate's own epoch collector,
@@ -118,8 +118,8 @@ impl Builder {
 impl<T> Worker<T> {
     /// Creates a LIFO deque: `pop` takes the newest item.
     ///
-    /// The deque has 64 slots, grows without limit and keeps its memory. [`Builder`] can change
-    /// that.
+    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
+    /// settings.
     ///
     /// # Examples
     ///
@@ -136,8 +136,8 @@ impl<T> Worker<T> {
 
     /// Creates a FIFO deque: `pop` takes the oldest item.
     ///
-    /// The deque has 64 slots, grows without limit and keeps its memory. [`Builder`] can change
-    /// that.
+    /// The deque has 64 slots, grows without limit and keeps its memory; [`Builder`] has other
+    /// settings.
     ///
     /// # Examples
     ///

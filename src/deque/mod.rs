@@ -23,7 +23,8 @@
 //!   the owner takes one of these items, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
 //!   then `top` has passed every lower index that shares the slot. So if a thief's claim succeeds,
-//!   its copy is whole: `top` had not passed the item, nor had the owner popped it (I4).
+//!   its copy is whole. Until the claim, `top` had not passed the item, nor had the owner popped it
+//!   (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through `sync::epoch`, and each of its thieves is pinned while using a buffer.
@@ -80,9 +81,10 @@ use index::{FIRST, Top, after};
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
 /// A thread that reads a `top` beyond an index sees the `bottom` and the `buffer` that the taker of
-/// that item saw. If the taker was a thief, its copy of the item happens before the read of `top`.
+/// the item at that index saw. If the taker was a thief, its copy of the item happens before the
+/// read of `top`.
 ///
-/// Two rules need this. The owner writes a slot again only after a thief has copied its item. And
+/// Two rules need this. The owner writes a slot again only after the taker has copied its item. And
 /// no thread works with an older `bottom` than the taker: it could report an empty deque although
 /// an item was there throughout the call.
 const CLAIM: Pair = Pair::named("deque::CLAIM");

@@ -1,8 +1,7 @@
 //! The owner's end: push and pop. To *claim* an item is to move `top` past it. To *reserve* the
 //! newest item is to lower `bottom` past it, before popping it. A thief of a LIFO deque *announces*
-//! a batch by a mark in `top`. If the batch may reach the item that the owner pops, the owner
-//! *withdraws* the mark, or claims the item if it is the last (`batch.rs`). `mod.rs` has the
-//! invariants I1 to I7.
+//! a batch by a mark in `top`. If the batch may reach the item to pop, the owner *withdraws* the
+//! mark, or claims the item if it is the last (`batch.rs`). `mod.rs` has the invariants I1 to I7.
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -48,8 +47,7 @@ impl<T> Worker<T> {
 
     /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if the deque
     /// has room. `push` drops the item if it panics, so the compiler may spill the item to the
-    /// stack. The copy to the slot may then load two spilled words at once, and must wait for both
-    /// stores.
+    /// stack. The copy to the slot may then load two words at once, and wait for both stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {
@@ -217,8 +215,8 @@ impl<T> Worker<T> {
         Some(self.take_next(|_| (), |()| ()).is_some())
     }
 
-    /// Takes the next item: copies it by `read`, makes it the owner's, and gives the copy to
-    /// `give`.
+    /// Takes the next item: copies it by `read`, makes it the owner's, and applies `give` to the
+    /// copy.
     ///
     /// The common path uses the copy that it made before the fence or the claim. The rare paths
     /// call a function, and then read the item again. If they kept the copy across that call, every

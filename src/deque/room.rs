@@ -36,8 +36,8 @@ impl<T> Worker<T> {
         (self.max_capacity < usize::MAX).then_some(self.max_capacity)
     }
 
-    /// Makes room for `additional` more items, within the maximum capacity. Pushing them does not
-    /// allocate.
+    /// Makes room for `additional` more items, within the maximum capacity. Pushing these items
+    /// then does not allocate.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims the item by a
+//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims it by a
 //! compare-exchange of `top`. If that fails, it discards the copy. `mod.rs` has the invariants I1
 //! to I7.
 
@@ -141,8 +141,7 @@ impl<T> Stealer<T> {
     /// again with the item that is then the oldest.
     ///
     /// `is_such` gets the item's index and a copy of the item's words, before the claim. The copy
-    /// may be torn, a mixture of several items. If it is, the claim fails, so no thread gets a torn
-    /// item.
+    /// may be torn, a mixture of several items. If it is, the claim fails, so no thread gets it.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
         loop {

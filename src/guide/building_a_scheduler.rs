@@ -35,9 +35,9 @@
 //! assert_eq!(RUNS.load(Relaxed), 100);
 //! ```
 //!
-//! A thread leaves only after `is_empty` has returned `true`. It is not enough that `pop` returns
-//! `None`, because `pop` might go around a producer that is half-way through a push. This scheduler
-//! has one fault: its threads spin when there is nothing to do.
+//! A thread leaves only after `is_empty` has returned `true`. A `None` from `pop` is not enough,
+//! because `pop` might go around a producer that is half-way through a push. This scheduler has one
+//! fault: its threads spin when there is nothing to do.
 //!
 //! # Sleeping
 //!
@@ -65,8 +65,8 @@
 //!
 //! So the sleeper's second look finds every push before `prepare`, and a notification tells it of
 //! every push after `prepare`. On each side, a fence keeps the processor from reordering the two
-//! steps: push and notification, `prepare` and second look. [`idle`](crate::idle) has a picture of
-//! the protocol.
+//! steps: push and notification, `prepare` and second look. [`idle`](crate::idle) shows the
+//! protocol.
 //!
 //! The next program is the first one with threads that sleep. Its pool implements
 //! [`Executor`](crate::Executor), so [tasks](crate::executor::TaskBuilder),

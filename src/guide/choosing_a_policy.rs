@@ -21,8 +21,8 @@
 //! | to know whether the shares are fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
 //! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
-//! threads with a virtual clock. So they are the same on each machine. It can test your own
-//! settings, too.
+//! threads with a virtual clock. So they are the same on each machine. Test your own settings in
+//! the same way.
 //!
 //! # By turns, or by time
 //!
@@ -153,9 +153,9 @@
 //! To give a queue more time than the others, use weights. A backlogged queue of high priority
 //! leaves the others next to nothing.
 //!
-//! A task of high priority waits until a thread is free. If the other tasks are long, keep a thread
-//! for urgent tasks with [`reserve`](crate::fair::Builder::reserve). Without urgent tasks, that
-//! thread idles.
+//! A task of high priority waits until a thread is free. If the other tasks are long,
+//! [`reserve`](crate::fair::Builder::reserve) a thread for urgent tasks. That thread is idle when
+//! there is no urgent task.
 //!
 //! # Capacity
 //!
@@ -218,13 +218,13 @@
 //!
 //! # Promises and their limits
 //!
-//! A queue is *backlogged* if it is ready all the time and never at its limit. Take two queues of
-//! one priority, from the moment at which both are backlogged. Let S₁ and S₂ be their service since
-//! then, w₁ and w₂ their weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the
-//! number of threads, and Q the quantum. Then S₁/w₁ and S₂/w₂ differ by at most W·(L₁ + Q)/w₁ +
-//! W·(L₂ + Q)/w₂. Between two later moments the bound is twice as large.
-//! [`fair`](crate::fair#the-promise) has the exact formula. The promise is about *shares*, and
-//! holds only under `WeightedFair`. These are not promised:
+//! Take two queues of one priority, from the moment at which both are *backlogged*: ready all the
+//! time and never at their limits. Let S₁ and S₂ be their service since then, w₁ and w₂ their
+//! weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the number of threads, and Q
+//! the quantum. Then S₁/w₁ and S₂/w₂ differ by at most W·(L₁ + Q)/w₁ + W·(L₂ + Q)/w₂. Between two
+//! later moments the bound is twice as large. [`fair`](crate::fair#the-promise) has the exact
+//! formula. The promise is about *shares*, and holds only under `WeightedFair`. These are not
+//! promised:
 //!
 //! - *How soon a task ends.* A queue that becomes ready waits until a thread ends its turn at
 //!   another queue. Queues with less [virtual time](crate::fair::WeightedFair) come first.

@@ -124,9 +124,8 @@
 //!
 //! A push before a [`close`](crate::Injector::close) leaves an item that can be taken; a push after
 //! it is refused. So a consumer that finds the injector [closed](crate::Injector::is_closed), and
-//! then [empty](crate::Injector::is_empty), is done. It is not enough that
-//! [`pop`](crate::Injector::pop), which is `steal` with an `Option`, returns `None`: `pop` goes
-//! around stopped producers:
+//! then [empty](crate::Injector::is_empty), is done. A `None` from [`pop`](crate::Injector::pop),
+//! which is `steal` with an `Option`, is not enough, because `pop` goes around stopped producers:
 //!
 //! ```
 //! use filch::Injector;

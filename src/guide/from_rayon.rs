@@ -157,8 +157,8 @@
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
 //! [`FairScheduler`](crate::FairScheduler), over any executor. Halves of a `join` and jobs of a
 //! scope are parts of a task of that queue. Wherever they run, the queue's weight, `max_parallel`
-//! and priority apply, and the queue is charged. So a tenant that sorts in parallel gets only its
-//! share:
+//! and priority apply, and the queue is charged. So a tenant that sorts in parallel gets no more
+//! than its share:
 //!
 //! ```
 //! use filch::fair::{FairScheduler, Queue};
@@ -180,7 +180,7 @@
 //!
 //! let mut numbers: Vec<u32> = (0..10_000).rev().collect();
 //! let parallel = std::thread::scope(|threads| {
-//!     // `batch` gets two threads at most, and a quarter of the time while `online` is busy.
+//!     // `batch` gets at most two threads, and a quarter of the pool while `online` is busy.
 //!     threads.spawn(|| batch.install(|| sort(&batch, &mut numbers)));
 //!     online.install(|| 6 * 7)
 //! });
@@ -199,9 +199,9 @@
 //! ```
 //!
 //! With that line in `Cargo.toml`, a thread that waits in a parallel iterator or a scope runs no
-//! unrelated job. There is one exception, which keeps rayon's order. In a wait for an inner scope,
-//! a thread also runs jobs that it has spawned into an enclosing `scope` since the inner scope
-//! began ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). In a task of a
+//! unrelated job. There is one exception, which keeps rayon's order. While a thread waits for a
+//! scope, it also runs jobs that it has spawned into an enclosing `scope` since the inner one began
+//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). In a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text

@@ -42,16 +42,15 @@
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
 //!   canceller ends one task after the other, so it may come to the awaited task only after the
 //!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
-//!   queue that the token cancels, unless a running task of that queue waits for another of these
-//!   queues.
+//!   queue that the token cancels, unless a running task of that queue waits for another such one.
 //! - *A destructor that [`Queue::cancel`](crate::fair::Queue::cancel) runs must not wait for tasks
 //!   or queues of the queue's token*, because `cancel` cancels the token only afterwards.
 //! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that
 //!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
 //!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
 //!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
-//!   slept before the cancellation drops only a closure, and only as a worker of the queue's
-//!   executor.
+//!   slept before the cancellation drops only a closure, and only if that thread is a worker of the
+//!   queue's executor.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
@@ -59,11 +58,11 @@
 //!   job is queued. That thread begins no *ticket*, which is a job by which a scheduler serves its
 //!   queues. So if a queue's task blocks until another task of a queue has run, the drain may never
 //!   end.
-//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*,
-//!   except that in a queue with `max_parallel(1)` it first runs the tasks in front of the awaited
-//!   task. If there is only other work, another thread takes the waiting thread's place. So there
-//!   can be one more thread for each waiting thread, up to `max_threads`. Where no thread can take
-//!   the place, as in a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
+//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*.
+//!   There is one exception: in a queue with `max_parallel(1)`, it first runs the tasks in front of
+//!   the awaited task. If there is only other work, another thread takes the waiting thread's
+//!   place. So there can be one more thread for each waiting thread, up to `max_threads`. If no
+//!   thread can take the place, as in a [`LockedPool`](crate::pool::LockedPool), it sleeps.
 //! - *The only thread of an executor can sleep for ever*, if no other thread can take its place.
 //!   Suppose that this thread alone serves queue A, and that a second scheduler is over A. If the
 //!   thread waits for a task of the second scheduler, and is not inside a task of A, no thread
@@ -73,8 +72,8 @@
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker sees only the
 //!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
-//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker never helps
-//!   awaited tasks that run elsewhere.
+//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), it helps no awaited
+//!   task that runs elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
 //!   for each other, such tasks may take half of the stack that was left at the first wait. On a
 //!   stack of unknown size, such as a coroutine's, they may take 128 KiB. Beyond that,
@@ -102,7 +101,7 @@
 //!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
 //!   still borrow from the scope (`pool/forks/scope.rs`).
 //! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
-//!   a job with nothing to run. It keeps some 150 bytes until the queue reaches it. A
+//!   a job with nothing to run, which keeps some 150 bytes until the queue reaches it. A
 //!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
 //!   removes such jobs from its own deque.
 //! - *In a scheduler over [`Inline`](crate::executor::Inline), a thread that spawns a task also

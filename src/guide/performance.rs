@@ -59,7 +59,7 @@
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
 //! | a job of a `scope`, captures of at most two words | none |
-//! | a job of a `scope`, captures of three to six words: the first four that the scope's owner spawns, if the owner is a worker | none |
+//! | the first four jobs with three to six words that a worker spawns in its own scope | none |
 //! | any other job of a `scope` without a handle | one |
 //! | a job of a `scope` with a handle | one |
 //! | `task().token(…)` | at least one in addition |
@@ -102,11 +102,11 @@
 //! bursts follow each other closely, they need to wake no thread. The price is the processor time
 //! of that search. An idle pool uses none: it has no timer.
 //!
-//! *Pools use asymmetric fences.* Each spawn notifies the workers. On Linux this notification needs
-//! no fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
-//! threads of the process. In a virtual machine that call is slow: up to 13 µs were measured. If
-//! threads of your own sleep as often as they are notified, use
-//! [`Searchers::new`](crate::idle::Searchers::new), whose fences are ordinary.
+//! *Pools use asymmetric fences.* Each spawn notifies the workers, on Linux without a fence. In
+//! return, a worker that goes to sleep makes a system call, which interrupts the other threads of
+//! the process. In a virtual machine, that took up to 13 µs. If threads of your own sleep as often
+//! as they are notified, use [`Searchers::new`](crate::idle::Searchers::new): its fences are
+//! ordinary.
 //!
 //! # Fair queues
 //!
@@ -137,8 +137,7 @@
 //!
 //! - The clock is read once for each task, and twice with
 //!   [`measure_waits`](crate::fair::Builder::measure_waits). If the system's clock is slow, a
-//!   faster [`Clock`](crate::fair::Clock) of your own helps. A coarser clock makes the shares
-//!   coarser.
+//!   faster [`Clock`](crate::fair::Clock) of your own helps. A coarse clock makes coarse shares.
 //! - A pick costs more if more queues are *ready*: the table *a lease of one task* in
 //!   `benches/README.md` covers 2 to 16,384 ready queues. Queues that are not ready cost nothing.
 //! - A queue keeps some memory, as [`limits`](super::limits) says. Make queues for tenants rather
@@ -155,15 +154,15 @@
 //! cargo xtask versus waits                # joins, scopes and handles, to rayon
 //! cargo xtask versus pool                 # to rayon, executors, tokio, chili and others
 //! cargo xtask versus futures              # to async-executor, smol and tokio
-//! cargo xtask versus fair                 # to the bare pool, and to Stephen Toub's round-robin pool
+//! cargo xtask versus fair                 # to the bare pool, to Stephen Toub's round-robin pool
 //! cargo run --release --example harness   # filch's executors, timed as in Joe Duffy's articles
 //! cargo run --release --example tenants   # the wait of a small batch beside a large one
 //! ```
 //!
 //! [`from_dotnet`](super::from_dotnet) names the articles of Toub and Duffy. A ratio of two
-//! contenders in one run says more than either number. Rows with a second thread depend on where
-//! the system has put the two threads. The first line of each table says how long a cache line
-//! takes to the other core and back.
+//! contenders in one run says more than either number. Rows with two threads depend on where the
+//! system has put them. The first line of each table says how long a cache line takes to the other
+//! core and back.
 //!
 //! Measure your own program, too. [`ThreadPool::metrics`](crate::ThreadPool::metrics) always counts
 //! steals, and the times that a worker woke and found nothing.

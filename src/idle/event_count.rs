@@ -26,8 +26,7 @@ use crossbeam_utils::CachePadded;
 /// # Which look may end in sleep
 ///
 /// After [`prepare`](Self::prepare), a thread may commit only if its look has certainly found
-/// nothing. If it commits after [`Steal::Retry`](crate::Steal::Retry), it may leave an item
-/// untaken.
+/// nothing. After [`Steal::Retry`](crate::Steal::Retry) it may not: an item may be left.
 ///
 /// # Which thread is notified
 ///
@@ -126,8 +125,8 @@ impl EventCount {
     ///
     /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
     /// In both cases the thread sees the change when it next prepares. A thread that prepares after
-    /// this call can take the notification in place of an earlier one, which can then sleep. If all
-    /// prepared threads are notified already and no thread sleeps, this call adds nothing.
+    /// this call can take the notification in place of an earlier thread, which can then sleep. If
+    /// all prepared threads are notified already and no thread sleeps, this call adds nothing.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -148,8 +147,7 @@ impl EventCount {
     ///
     /// The condition is evaluated only if a thread is prepared or asleep, after the notifier's
     /// fence. So the condition's relaxed loads see everything that the prepared or sleeping thread
-    /// wrote before it prepared. A scheduler's condition is typically that no thread is searching
-    /// for work.
+    /// wrote before it prepared. A scheduler's condition is typically that no thread is searching.
     ///
     /// # Examples
     ///
@@ -176,9 +174,7 @@ impl EventCount {
 
     /// Notifies up to `count` threads that are prepared or asleep.
     ///
-    /// The caller first makes the change for which threads wait. A notified thread that is prepared
-    /// does not sleep, and a notified sleeper wakes up. Each sees the change when it next prepares.
-    /// Progress and cost are those of [`notify_one`](Self::notify_one).
+    /// In all else, this call is like [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///
@@ -199,8 +195,7 @@ impl EventCount {
     /// Notifies every thread that is prepared or asleep.
     ///
     /// Each thread that prepared before the call is notified, even if other threads prepare
-    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. Progress and cost are
-    /// those of `notify_one`.
+    /// afterwards. In all else, this call is like [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///

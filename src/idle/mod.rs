@@ -34,8 +34,7 @@
 //! - **I2** A thread that takes a signal out of the word looks again, or cancels and passes the
 //!   signal on.
 //! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list,
-//!   whose head is `top`. Only the thread whose exchange moves `top` past a waiter has taken it
-//!   off.
+//!   whose head is `top`. Only the thread whose exchange moves `top` past a waiter takes it off.
 //! - **I4** Only the thread that claimed a `HELD` waiter touches it. (`waiters.rs` has the states.)
 //! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes the waiter's waker.
 //! - **I6** Waiters are freed when the event count is dropped, and not before.

@@ -1,7 +1,6 @@
-//! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
-//! *waiter* is a sleeper's record in the list of sleepers. A notifier that *tells* a thread makes
-//! it look again: a prepared thread does not sleep, and a sleeper wakes up. `mod.rs` has the
-//! invariants I1 to I6.
+//! The sleeper's side of an event count: to prepare, commit, cancel, and leave the list. A *waiter*
+//! is a sleeper's record in the list of sleepers. A notifier *tells* a thread to look again: a
+//! prepared thread does not sleep, a sleeper wakes up. `mod.rs` has the invariants I1 to I6.
 
 use super::park::Park;
 #[cfg(feature = "std")]
@@ -98,7 +97,7 @@ impl<'a> Prepared<'a> {
     ///
     /// Suppose a notifier notified this thread of a change, and this thread cancels because it
     /// found something else. To have another thread look for the change, this call passes one
-    /// notification on if every prepared thread has been notified. Lock-free.
+    /// notification on to another thread, if every prepared thread has been notified. Lock-free.
     ///
     /// # Examples
     ///
@@ -116,10 +115,9 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, this call returns for a reason other than a notification. If it returns because of a
-    /// notification, the notifier's earlier writes happen before the return. If two notifiers
-    /// notify this thread, the writes of the second are certain to be visible only after the next
-    /// [`prepare`](EventCount::prepare).
+    /// Rarely, this call returns without a notification. If a notification caused the return, the
+    /// notifier's earlier writes happen before it. The writes of a second notifier are certain to
+    /// be visible only after the next [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///

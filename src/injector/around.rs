@@ -17,7 +17,7 @@
 //! ```
 //!
 //! X is the orphan's *holder*. While `head` counts orphans, consumers look at the orphans first,
-//! each during a *visit*: no orphan that a *visitor* finds is freed before its visit ends.
+//! each in a *visit*. No orphan that a visitor finds is freed before the visit ends.
 //!
 //! | state | the thread that changes it | to | who takes the item |
 //! |---|---|---|---|

@@ -66,8 +66,8 @@ impl<T> Injector<T> {
     /// Takes about half of the items, at most 32. Returns the oldest, and moves the rest into a
     /// deque.
     ///
-    /// Calls [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with limit
-    /// 32.
+    /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a
+    /// limit of 32.
     ///
     /// # Examples
     ///

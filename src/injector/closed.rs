@@ -34,8 +34,8 @@ impl<T> Injector<T> {
     /// Closes `tail`, unless it is closed already. From then on, `end` holds the last open `tail`.
     ///
     /// A *closer* is a thread in this method. It proposes an `end` before it closes `tail`, because
-    /// a thread that sees `tail` closed must know the end. If another closer has closed `tail`
-    /// before the proposal, the proposal changes nothing:
+    /// a thread that sees `tail` closed must know the end. If another closer closes `tail` before
+    /// that proposal, the proposal changes nothing:
     ///
     /// - If this closer has read an `end` other than the final one, its exchange of `end` fails.
     /// - If it has read the final `end`, it then read an open `tail`, which was not before that end

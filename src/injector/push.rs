@@ -1,6 +1,5 @@
 //! The producers' end. A producer claims slots by an addition to `tail`, then fills them. If the
-//! segment is used up, the producer first links the next segment. `mod.rs` has the invariants I1 to
-//! I10.
+//! segment is used up, the producer first links the next. `mod.rs` has the invariants I1 to I10.
 
 use super::closed::Closed;
 use super::segment::{Segment, SegmentSlot};
@@ -164,9 +163,8 @@ impl<T> Injector<T> {
     /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///
     /// `true` means that at some moment during this call the item was there, and every earlier item
-    /// had been claimed. Suppose that each consumer has a `SeqCst` fence between its last
-    /// successful steal and the Empty answer on which it sleeps. Then `false` means that some
-    /// consumer is awake.
+    /// had been claimed. Suppose each consumer has a `SeqCst` fence between its last successful
+    /// steal and the Empty answer on which it sleeps. Then `false` means that a consumer is awake.
     ///
     /// # Panics
     ///

@@ -5,8 +5,9 @@
 //! other than the sweeper that uses segments or orphans without owning a slot there. A *spare*
 //! segment waits to be used again.
 //!
-//! One thread at a time sweeps; others return at once. Unlinked segments and orphans are kept until
-//! some sweeper finds that there is no visitor. `mod.rs` has the invariants I1 to I10.
+//! One thread at a time sweeps. A thread that finds another thread sweeping returns at once.
+//! Unlinked segments and orphans are kept until some sweeper finds that there is no visitor.
+//! `mod.rs` has the invariants I1 to I10.
 
 use super::around::Orphan;
 use super::segment::Segment;

@@ -162,7 +162,7 @@ impl<T> Injector<T> {
     ///
     /// Reads `tail` last. If it were read first, it might lack items that were pushed before the
     /// last settled item was taken (QUIET), and `true` could be wrong. In a busy injector,
-    /// `settled` is mostly behind `head`, and this call does not read `tail`.
+    /// `settled` is mostly behind `head`, and then this call does not read `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());
