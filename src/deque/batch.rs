@@ -84,8 +84,7 @@ impl<T> Stealer<T> {
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
     /// the first item that `is_such` rejects. Out of a FIFO deque, the batch ignores `is_such`. The
-    /// copy that `is_such` gets may be torn: a mixture of several items. In that case the claim
-    /// fails, so the thief never takes a torn copy.
+    /// copy that `is_such` gets may be torn, a mixture of several items. If it is, the claim fails.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -129,7 +128,7 @@ impl<T> Stealer<T> {
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
     /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
-    /// this call takes one item and moves none. Otherwise it moves the rest of the batch as
+    /// this call takes one item and moves none. Otherwise it moves the rest as
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit) does.
     ///
     /// # Panics

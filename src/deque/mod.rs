@@ -23,7 +23,7 @@
 //!   the owner takes one of these items, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
 //!   then `top` has passed every lower index that shares the slot. So if a thief's claim succeeds,
-//!   its copy is whole. Until the claim, `top` had not passed the item, nor had the owner popped it
+//!   its copy is whole. Until the claim, `top` had not passed the item, nor the owner popped it
 //!   (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them

@@ -64,9 +64,8 @@
 //! ```
 //!
 //! So the sleeper's second look finds every push before `prepare`, and a notification tells it of
-//! every push after `prepare`. On each side, a fence keeps the processor from reordering the two
-//! steps: push and notification, `prepare` and second look. [`idle`](crate::idle) shows the
-//! protocol.
+//! every push after `prepare`. On each side, a fence keeps the two steps in order: push and
+//! notification, `prepare` and second look. [`idle`](crate::idle) shows the protocol.
 //!
 //! The next program is the first one with threads that sleep. Its pool implements
 //! [`Executor`](crate::Executor), so [tasks](crate::executor::TaskBuilder),
@@ -137,8 +136,8 @@
 //! With one queue, every job passes through two words that all threads write. Now each thread has a
 //! [`Worker`](crate::Worker), and a job pushes further jobs to its own thread's deque. The other
 //! threads steal from that deque when they have nothing. [`Searchers`](crate::idle::Searchers) is
-//! an event count that skips a wake-up while another thread is already searching. In this program
-//! an item is a node of a tree, and running the item pushes two more:
+//! an event count that skips a wake-up while another thread searches. In this program an item is a
+//! node of a tree, and pushes two more:
 //!
 //! ```
 //! use filch::{idle::Searchers, Injector, Stealer, Worker};
@@ -229,8 +228,8 @@
 //!
 //! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
 //! returns the [`Waker`](std::task::Waker) that wakes it. If the waker was woken while the thread
-//! was awake, the next `park` returns at once. `park` can also return spuriously. In this program a
-//! worker parks its own thread. In `examples/io_driver/main.rs` it sleeps in a poller of sockets:
+//! was awake, the next `park` returns at once. `park` can also return spuriously. Here a worker
+//! parks its thread; in `examples/io_driver/main.rs` it sleeps in a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};
@@ -262,8 +261,8 @@
 //! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Each
 //!   run gives the same times. [`choosing_a_policy`](super::choosing_a_policy) has examples.
 //! - *Interleavings*: `RUSTFLAGS="--cfg loom" cargo test --release` builds filch with loom's types,
-//!   so a model of your code has the real queues inside. `new` of `Injector`, `EventCount` and
-//!   `Searchers` is not `const` in such a build, so a model creates them where it uses them. Use a
-//!   few items and two or three threads; `loom-tests/` has examples.
+//!   so a model of your code has the real queues inside. In such a build, `new` of `Injector`,
+//!   `EventCount` and `Searchers` is not `const`. Use few items and two or three threads
+//!   (`loom-tests/`).
 //! - *Programs too large for loom*: random schedules (`--cfg shuttle`, `shuttle-tests/`), and
 //!   random programs on real threads (`tests/pool/random_programs.rs`).

@@ -142,8 +142,7 @@
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
 //! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's do, but
-//! in filch's own collector. So they never run functions that the program has deferred in
-//! crossbeam-epoch:
+//! in filch's collector. They run no function that the program deferred in crossbeam-epoch:
 //!
 //! ```
 //! use filch::deque::{Builder, Flavor};
@@ -159,8 +158,8 @@
 //!
 //! `push_was_empty` returns whether the queue was empty before the push. If the consumers have the
 //! fence that the method documents, a producer of an injector need not wake a sleeper after
-//! `false`. An [`EventCount`](crate::idle::EventCount) needs no such fence:
-//! [`building_a_scheduler`](super::building_a_scheduler) shows how.
+//! `false`. An [`EventCount`](crate::idle::EventCount) needs no such fence
+//! ([`building_a_scheduler`](super::building_a_scheduler)).
 //!
 //! ```
 //! let injector = filch::Injector::new();

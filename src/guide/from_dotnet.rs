@@ -192,8 +192,8 @@
 //!
 //! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
 //! queue for tasks from outside, and stealing. After 61 jobs a worker first looks in the outside
-//! queue, or sometimes at the oldest job of a random deque. The article left open whether a wake-up
-//! between a failed steal and going to sleep is lost; here it is not.
+//! queue, or sometimes at the oldest job of a random deque. A wake-up between a failed steal and
+//! going to sleep is not lost; the article left that open.
 //!
 //! *Inlining*: a worker that waits for a task runs the task itself, if the task has not begun,
 //! whichever queue holds the task.

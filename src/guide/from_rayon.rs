@@ -234,8 +234,8 @@
 //!
 //! A thread of rayon takes the newest of its own jobs first. While a queue has tasks, that is the
 //! scheduler's next job, so any other `rayon::spawn` or `spawn_fifo` would wait for the end of the
-//! backlog. With [`yield_now`](crate::executor::FromFn::with_yield_now) the thread runs one other
-//! job after each quantum.
+//! backlog. [`with_yield_now`](crate::executor::FromFn::with_yield_now) lets the thread run one of
+//! those after each quantum.
 //!
 //! `tests/foreign/` runs filch's own test suites over rayon in this way (`executors.rs`,
 //! `queues.rs`, `jobs.rs`). Threads that take their jobs from one channel need only `from_fn`:

@@ -251,8 +251,8 @@
 //!
 //! `tests/foreign/` runs filch's test suites over tokio in this way (`executors.rs`, `queues.rs`,
 //! `jobs.rs`). When the runtime shuts down, `spawn_blocking` drops the jobs that have not begun.
-//! The drop of a job resolves the task's handle with an error, so no thread waits for it forever.
-//! The executor in this example drops every job:
+//! The drop resolves the task's handle with an error, so no thread waits forever. Here every job is
+//! dropped:
 //!
 //! ```
 //! use filch::executor::{from_fn, TaskBuilder};

@@ -49,15 +49,14 @@
 //!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
 //!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
 //!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
-//!   slept before the cancellation drops only a closure, and only if that thread is a worker of the
-//!   queue's executor.
+//!   slept before the cancellation drops only closures, and only if it works for the queue's
+//!   executor.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
 //!   job is queued. That thread begins no *ticket*, which is a job by which a scheduler serves its
-//!   queues. So if a queue's task blocks until another task of a queue has run, the drain may never
-//!   end.
+//!   queues. So if a queue's task blocks until another such task has run, the drain may never end.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*.
 //!   There is one exception: in a queue with `max_parallel(1)`, it first runs the tasks in front of
 //!   the awaited task. If there is only other work, another thread takes the waiting thread's
@@ -72,17 +71,16 @@
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker sees only the
 //!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
-//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), it helps no awaited
-//!   task that runs elsewhere.
+//!   [`JoinHandle`](crate::JoinHandle) or [group](crate::task::TaskGroup), it helps no task that
+//!   runs elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
 //!   for each other, such tasks may take half of the stack that was left at the first wait. On a
-//!   stack of unknown size, such as a coroutine's, they may take 128 KiB. Beyond that,
-//!   [`join`](crate::JoinHandle::join) and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return
-//!   a [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). Each level takes
+//!   stack of unknown size, they may take 128 KiB. Beyond that, [`join`](crate::JoinHandle::join)
+//!   and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return a
+//!   [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). Each level takes
 //!   about 0.6 KiB in an optimized build and 3 KiB in others, so the error comes after some 1,700
 //!   levels, or 340. [`stack_size`](crate::pool::Builder::stack_size) makes room for more.
-//!   Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded. Tokens
-//!   may be chained to any length.
+//!   Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
 //!   nothing either. On the only worker of a pool:
 //!   - `join` of a closure's handle always returns, because the worker itself runs the closure;
@@ -97,9 +95,9 @@
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
-//! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as
-//!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
-//!   still borrow from the scope (`pool/forks/scope.rs`).
+//! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process. So does a
+//!   panic that escapes from a scope's wait, because jobs borrow from the scope
+//!   (`pool/forks/scope.rs`).
 //! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
 //!   a job with nothing to run, which keeps some 150 bytes until the queue reaches it. A
 //!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
@@ -210,7 +208,7 @@
 //! that take their forks. Further threads share one lock.
 //!
 //! *A paused queue with a scheduler over it* stays paused when the program drops its handles of
-//! that queue. The drop of a queue's last handle would resume it, but the scheduler keeps a handle.
+//! that queue. The drop of the last handle would resume it, but the scheduler keeps one.
 //!
 //! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next
 //! job behind the executor's other jobs. If the executor refuses that job as

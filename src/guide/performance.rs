@@ -98,15 +98,14 @@
 //! early: run work of some thousand instructions serially in one task.
 //!
 //! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
-//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So if
-//! bursts follow each other closely, they need to wake no thread. The price is the processor time
-//! of that search. An idle pool uses none: it has no timer.
+//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So
+//! bursts that follow each other closely wake no thread. The price is the processor time of the
+//! search. An idle pool uses none.
 //!
 //! *Pools use asymmetric fences.* Each spawn notifies the workers, on Linux without a fence. In
 //! return, a worker that goes to sleep makes a system call, which interrupts the other threads of
-//! the process. In a virtual machine, that took up to 13 µs. If threads of your own sleep as often
-//! as they are notified, use [`Searchers::new`](crate::idle::Searchers::new): its fences are
-//! ordinary.
+//! the process. In a virtual machine, that took up to 13 µs. If your threads sleep as often as they
+//! are notified, use [`Searchers::new`](crate::idle::Searchers::new), with ordinary fences.
 //!
 //! # Fair queues
 //!
@@ -114,8 +113,8 @@
 //! queue's injector, needs one reading of the clock, and bears a part of the cost of a *lease*. A
 //! lease is a thread's right to run tasks of one queue, until the thread asks the policy for its
 //! next *pick*. By default the lease ends with the first task that ends after the
-//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. With a longer quantum
-//! there are fewer picks; with a shorter one, the service of queues differs by less:
+//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. A longer quantum
+//! means fewer picks; a shorter one, smaller differences in service:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -161,7 +160,7 @@
 //!
 //! [`from_dotnet`](super::from_dotnet) names the articles of Toub and Duffy. A ratio of two
 //! contenders in one run says more than either number. Rows with two threads depend on where the
-//! system has put them. The first line of each table says how long a cache line takes to the other
+//! system has put them. The first line of a table says how long a cache line takes to the other
 //! core and back.
 //!
 //! Measure your own program, too. [`ThreadPool::metrics`](crate::ThreadPool::metrics) always counts

@@ -14,11 +14,11 @@ use crossbeam_utils::CachePadded;
 
 /// Lets threads sleep until a change may have given them something to do.
 ///
-/// An event count does not know the condition for which a thread waits: it may concern a queue,
-/// several queues, or a flag. The thread *prepares*, looks once more at its condition, and then
-/// *commits* or *cancels*. A notifier changes something first, then notifies. Either the thread's
-/// look sees the change, or the notification sees the prepared thread. In the second case the
-/// thread does not sleep, or is woken.
+/// A thread may wait for any condition, such as an item in one of several queues. The thread
+/// *prepares*, looks once more at its condition, and then *commits* or *cancels*. A notifier
+/// changes something first, then notifies. Either the thread's look sees the change, or the
+/// notification sees the prepared thread. In the second case the thread does not sleep, or is
+/// woken.
 ///
 /// While no thread is prepared or asleep, a notification costs a fence and a load. It writes
 /// nothing, so notifiers do not contend with each other.

@@ -345,8 +345,8 @@ impl Drop for Sleeping<'_> {
 
 /// The reason why a thread or waker was not put on the list of sleepers. `None` means that the
 /// thread was told. `Some` means that all waiters are in use, and that the thread is still
-/// prepared. A caller drops the `Prepared` outside its locks, because the drop can pass a
-/// notification on and call another sleeper's waker.
+/// prepared. A caller drops the `Prepared` outside its locks, because the drop can call another
+/// sleeper's waker.
 type Awake<'a> = Option<Prepared<'a>>;
 
 /// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in

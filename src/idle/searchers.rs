@@ -33,7 +33,7 @@ use crossbeam_utils::CachePadded;
 /// anyway. A thread that has run out of work *searches*. While a thread searches,
 /// [`notify_one`](Self::notify_one) wakes no thread and relies on the searchers. When the last
 /// searcher finds something, it looks for more work, and wakes another thread if there is more. A
-/// searcher that finds nothing prepares for sleep and looks once more, as with an event count.
+/// searcher that finds nothing prepares for sleep and looks once more.
 ///
 /// # Examples
 ///

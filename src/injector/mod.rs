@@ -58,8 +58,8 @@
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. In those queues,
 //! a consumer makes a late producer's slot unusable, so each push has a second locked instruction.
-//! Orphans are new: consumers go around a late producer's slot, which stays usable. The words
-//! `head` and `tail` extend the index of crossbeam's injector.
+//! Orphans are new: a late producer's slot stays usable. The words `head` and `tail` extend the
+//! index of crossbeam's injector.
 
 mod around;
 mod batch;

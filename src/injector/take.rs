@@ -119,9 +119,9 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // The caller's `tail` showed no item, so most likely a producer has just added one. If
-            // a consumer took each item as soon as it came, cache lines would move from core to
-            // core for every item. So this consumer waits first.
+            // The caller's `tail` showed no item, so most likely a producer has just added one.
+            // Cache lines would move from core to core for every item if consumers took each at
+            // once. So this consumer waits first.
             contention.wait();
             return Steal::Retry;
         }

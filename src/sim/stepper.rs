@@ -26,12 +26,11 @@ use core::time::Duration;
 /// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
 /// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
-/// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
-/// because they measure real time.
+/// block, because no other thread would have a turn. Waits with a timeout block too: they measure
+/// real time.
 ///
-/// Suppose that schedulers are nested, and that a waiting thread cannot run the awaited task
-/// itself, because another queue holds the task. If every thread waits in this way, no thread gets
-/// a turn until the stepper is dropped.
+/// With nested schedulers, a waiting thread might be unable to run the awaited task itself. If
+/// every thread waits so, no thread gets a turn until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
