@@ -49,7 +49,7 @@
 //!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
 //!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
 //!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
-//!   slept before the cancellation drops only closures, and only if it works for the queue's
+//!   slept before the cancellation drops only closures, and only if it is a worker of the queue's
 //!   executor.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
