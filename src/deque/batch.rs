@@ -1,10 +1,9 @@
 //! Stealing several items at once.
 //!
-//! A batch out of a FIFO deque takes one claim: a compare-exchange of `top`. A batch out of a LIFO
-//! deque takes an announcement and a claim, because the owner pops from the other end without
-//! claiming. Without the announcement, the owner could pop items of the batch between the thief's
-//! look at `bottom` and the thief's claim. An announced batch takes at most `MAX_ANNOUNCED` items:
-//! this number is its *reach*. `index.rs` describes the states of `top`, such as OPEN.
+//! A thief of a FIFO deque takes a batch by one claim: a compare-exchange of `top`. The owner of a
+//! LIFO deque pops from the other end, and could pop items of the batch just before the thief's
+//! claim. So a thief of a LIFO deque first *announces* the batch in `top`. An announced batch takes
+//! at most `MAX_ANNOUNCED` items, its *reach*. `index.rs` has the states of `top`.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -20,9 +19,8 @@
 //!  So if item n is in the batch, the owner comes to d; and only one of 5 and d succeeds.
 //! ```
 //!
-//! A thief that stops between its announcement and its claim holds up no other thread. Other
-//! thieves can still take single items, and the owner can withdraw the batch. `mod.rs` has the
-//! invariants I1 to I7.
+//! A thief that stops between announcement and claim holds up no other thread: other thieves take
+//! single items, and the owner withdraws the announcement. `mod.rs` has the invariants I1 to I7.
 
 use super::buffer::{copy_slots, slot_in};
 use super::index::{Top, after, distance};
@@ -86,8 +84,7 @@ impl<T> Stealer<T> {
 
     /// Moves a batch as `steal_batch_with_limit` does. Out of a LIFO deque, the batch ends before
     /// the first item that `is_such` rejects. Out of a FIFO deque, the batch ignores `is_such`. The
-    /// copy that `is_such` gets may be torn: a mixture of several items. In that case the claim
-    /// fails, so the thief never takes a torn copy.
+    /// copy that `is_such` gets may be torn, a mixture of several items. If it is, the claim fails.
     pub(crate) fn steal_batch_while(
         &self,
         dest: &Worker<T>,
@@ -131,7 +128,7 @@ impl<T> Stealer<T> {
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
     /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
-    /// this call takes one item and moves none. Otherwise it moves the rest of the batch as
+    /// this call takes one item and moves none. Otherwise it moves the rest as
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit) does.
     ///
     /// # Panics
@@ -169,10 +166,9 @@ impl<T> Stealer<T> {
 
     /// Takes up to `limit` of the oldest items, one by one, and hands each to `sink`.
     ///
-    /// Returns the number of items taken. Stops early if the deque is empty, or if another thread
-    /// is quicker to an item. [`Steal::Retry`] means that another thread was quicker to the first
-    /// item. The sink gets each item as soon as the item is taken, so a sink that panics loses no
-    /// other item.
+    /// Returns the number of items taken, or [`Steal::Retry`] if another thread was quicker to the
+    /// first item. Stops early if the deque is empty, or if another thread is quicker to a later
+    /// item. The sink gets each item as soon as it is taken, so a panic of the sink loses no other.
     ///
     /// # Progress
     ///
@@ -216,13 +212,12 @@ impl<T> Stealer<T> {
     }
 
     /// Moves up to `count` items, from `top` on, into free slots of `dest`, which the caller then
-    /// publishes. Orders the items so that `dest` pops them in the order in which this deque's
-    /// owner would have popped them. With `and_pop`, the item that the owner would pop first goes
-    /// into the last slot, for the caller to take out.
+    /// publishes. `dest` will pop the items in the order in which this deque's owner would have
+    /// popped them. With `and_pop`, the item that this owner would have popped first goes into the
+    /// last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry` if no item moved. The caller has seen at least
-    /// `count` items here, and has made room for them in `dest`. If this deque shrinks, the caller
-    /// is pinned, so that no thread frees a buffer that this call uses.
+    /// Returns the number of items moved, or `Retry`. The caller has seen `count` items here, has
+    /// made room for them in `dest`, and is pinned if this deque shrinks.
     fn move_oldest(
         &self,
         top: Top,

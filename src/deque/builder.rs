@@ -68,20 +68,16 @@ impl Builder {
 
     /// Sets whether the deque gives memory back.
     ///
-    /// If `yes`, `pop` halves the buffer when the items use at most a quarter of it, down to the
-    /// initial capacity. [`shrink_to_fit`](Worker::shrink_to_fit) can go below the initial
-    /// capacity. After such a call, `pop` can halve the buffer down to that lower capacity.
+    /// If `yes`, `pop` halves the buffer when the items use at most a quarter of it. The minimum is
+    /// the initial capacity, or a lower one that [`shrink_to_fit`](Worker::shrink_to_fit) has set.
     /// Replaced buffers are freed even while stealers exist.
     ///
-    /// Each steal from a deque with this setting pins the thief in the crate's own epoch collector,
-    /// which costs a fence. While a thief is pinned, the collector frees no buffer that the thief
-    /// uses. This collector is separate from crossbeam-epoch's default collector. So it runs no
-    /// function that the program has deferred there. For the same reason, a guard of
-    /// `crossbeam_epoch::pin` does not make these pins cheaper.
+    /// In return, each steal from the deque pins the thief in the crate's own epoch collector,
+    /// which costs a fence. The collector never runs functions that the program has deferred in
+    /// crossbeam-epoch, and `crossbeam_epoch::pin` makes no steal cheaper.
     ///
-    /// Without this setting, the deque keeps outgrown buffers until it is dropped, or until
-    /// `shrink_to_fit` is called when no stealer exists. The outgrown buffers together are smaller
-    /// than the current buffer.
+    /// Without this setting, the deque keeps outgrown buffers until its drop, or until a
+    /// `shrink_to_fit` while no stealer exists. Together they are smaller than the current buffer.
     ///
     /// # Examples
     ///

@@ -23,8 +23,7 @@ impl<T> Worker<T> {
     }
 
     /// Returns the slots that follow the first `count` free slots, up to the end of the array. Some
-    /// of these slots may hold items: the caller must fill no more slots than the deque has room
-    /// for.
+    /// may hold items: the caller must fill no more slots than the deque has room for.
     #[inline(always)]
     pub(crate) fn free_slots(&self, count: usize) -> &[Slot<T>] {
         let slots = self.slots();

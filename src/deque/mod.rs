@@ -17,15 +17,14 @@
 //! - **I1** Only the owner writes `bottom`, `buffer` and the slots of the current buffer.
 //! - **I2** Every slot in `top..bottom` holds an item that is not taken.
 //! - **I3** `top` only grows, and the thread that moves `top` past an item owns that item.
-//! - **I4** While the owner of a LIFO deque takes an item without moving `top`, no thief reaches
-//!   that item. A thief that takes one item does not reach it, because one of the two threads sees
-//!   the other's write (`LAST_ITEM`). A batch does not reach it, because the thief announces the
-//!   batch in `top` first, and takes at most `MAX_ANNOUNCED` items. Before the owner takes an item
-//!   that an announced batch may reach, it withdraws the announcement (`batch.rs`).
+//! - **I4** If the owner of a LIFO deque takes an item without moving `top`, no thief takes that
+//!   item. A thief of a single item, or the owner, sees the other's write (`LAST_ITEM`). A thief of
+//!   a batch first announces the batch in `top`, and takes at most `MAX_ANNOUNCED` items. Before
+//!   the owner takes one of these items, it withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
-//!   then `top` has passed every lower index that shares the slot. So a thief's copy is whole if
-//!   the thief's claim succeeds. A success shows that `top` did not change between copy and claim,
-//!   and that the owner did not pop the item (I4).
+//!   then `top` has passed every lower index that shares the slot. So if a thief's claim succeeds,
+//!   its copy is whole. Until the claim, `top` had not passed the item, nor the owner popped it
+//!   (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through `sync::epoch`, and each of its thieves is pinned while using a buffer.
@@ -76,18 +75,18 @@ use index::{FIRST, Top, after};
 
 /// A thief that reads a `bottom` above an index also sees the item stored at that index.
 ///
-/// Every store to `bottom` that leaves items below it is a release. That includes the store by
-/// which `pop` *reserves* the newest item, that is, lowers `bottom` past it. A thief may read the
-/// value of that store and no earlier one, and must still see the older items.
+/// So every store to `bottom` that leaves items below it is a release. That includes the store by
+/// which `pop` *reserves* the newest item, that is, lowers `bottom` past it. A thief that reads
+/// only this store must still see the older items.
 const PUBLISH: Pair = Pair::named("deque::PUBLISH");
 
-/// Suppose a thread sees `top` beyond an index. If a thief took the item at that index, the thief's
-/// copy of the item happens before that read of `top`. The thread that sees `top` also sees the
-/// `bottom` and the `buffer` that the item's taker saw.
+/// A thread that reads a `top` beyond an index sees the `bottom` and the `buffer` that the taker of
+/// the item at that index saw. If the taker was a thief, its copy of the item happens before the
+/// read of `top`.
 ///
-/// Two rules need this. The owner must not write a slot again before the taker has copied its item.
-/// Thieves and `pop` must see the `bottom` that the taker saw. With an older `bottom`, they could
-/// report an empty deque although an item was there throughout the call.
+/// Two rules need this. The owner writes a slot again only after the taker has copied its item. And
+/// no thread works with an older `bottom` than the taker: it could report an empty deque although
+/// an item was there throughout the call.
 const CLAIM: Pair = Pair::named("deque::CLAIM");
 
 /// A thief that sees a new buffer also sees the items that were copied into it.

@@ -1,9 +1,7 @@
-//! The owner's end: push and pop. Only the owner writes `bottom` (I1). The owner changes `top` only
-//! to *claim* an item, by moving `top` past it, or to withdraw an announcement. To *reserve* the
+//! The owner's end: push and pop. To *claim* an item is to move `top` past it. To *reserve* the
 //! newest item is to lower `bottom` past it, before popping it. A thief of a LIFO deque *announces*
-//! a batch by a mark in `top` before it takes the batch. Before the owner pops an item that the
-//! batch may reach, it *withdraws* that mark (`batch.rs`). But if no other item is left, the owner
-//! claims the item instead. `mod.rs` has the invariants I1 to I7.
+//! a batch by a mark in `top`. If the batch may reach the item to pop, the owner *withdraws* the
+//! mark, or claims the item if it is the last (`batch.rs`). `mod.rs` has the invariants I1 to I7.
 
 use super::index::{Top, after, before, signed_distance};
 use super::{CLAIM, Full, LAST_ITEM, PUBLISH, Worker};
@@ -48,9 +46,8 @@ impl<T> Worker<T> {
     }
 
     /// Pushes an item as [`push`](Self::push) does, but keeps the item in registers if the deque
-    /// has room. `push` drops the item if it panics, so in `push` the compiler may spill the item
-    /// to the stack. The copy to the slot may then load two spilled words at once, and must wait
-    /// for the stores of both.
+    /// has room. `push` drops the item if it panics, so the compiler may spill the item to the
+    /// stack. The copy to the slot may then load two words at once, and wait for both stores.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     #[inline(always)]
     pub(crate) fn push_made(&self, item: T) {

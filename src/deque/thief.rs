@@ -1,6 +1,6 @@
-//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims the item by a
-//! compare-exchange of `top`. If the exchange fails, the thief discards the copy. `mod.rs` has the
-//! invariants I1 to I7.
+//! The thieves' end: `Stealer`. A thief copies the oldest item, then claims it by a
+//! compare-exchange of `top`. If that fails, it discards the copy. `mod.rs` has the invariants I1
+//! to I7.
 
 use super::buffer::Buffer;
 use super::index::{Top, distance};
@@ -82,16 +82,13 @@ impl<T> Stealer<T> {
     /// Takes the oldest item.
     ///
     /// Makes one attempt. [`Steal::Retry`] means that another thread was quicker: it took the item,
-    /// or it announced or withdrew a batch that begins with the item. The deque may still have
-    /// items. A thief of a LIFO deque *announces* a batch before it takes the batch. The owner may
-    /// *withdraw* the announcement.
+    /// or it announced or withdrew a batch that begins there. The deque may still have items.
     ///
     /// # Progress
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
-    /// `Retry` is lock-free, because each `Retry` means that another thread took an item, or
-    /// announced or withdrew a batch. A batch that begins with a given item is announced at most
-    /// once, and withdrawn at most once.
+    /// `Retry` is lock-free. In a LIFO deque, a thief *announces* a batch before it takes it, and
+    /// the owner may *withdraw* the announcement. Each happens at most once for an item.
     ///
     /// # Ordering
     ///
@@ -144,8 +141,7 @@ impl<T> Stealer<T> {
     /// again with the item that is then the oldest.
     ///
     /// `is_such` gets the item's index and a copy of the item's words, before the claim. The copy
-    /// may be torn: a mixture of several items. In that case the claim fails, so no thread gets a
-    /// torn item.
+    /// may be torn, a mixture of several items. If it is, the claim fails, so no thread gets it.
     #[cfg(all(feature = "std", target_has_atomic = "64"))]
     pub(crate) fn steal_some(&self, is_such: impl Fn(Index, &MaybeUninit<T>) -> bool) -> Option<T> {
         loop {

@@ -195,8 +195,7 @@ impl<T> Worker<T> {
 
     /// Returns an iterator that pops until the deque is empty.
     ///
-    /// Thieves may steal meanwhile. Items that the iterator has not returned before its drop stay
-    /// in the deque.
+    /// Thieves may steal meanwhile. Items that the iterator has not returned at its drop stay.
     ///
     /// # Examples
     ///

@@ -35,17 +35,15 @@
 //! assert_eq!(RUNS.load(Relaxed), 100);
 //! ```
 //!
-//! A thread leaves only after `is_empty` has returned `true`; a second `pop` that returns `None` is
-//! not enough. While a producer is half-way through a push, `is_empty` returns `false`, but `pop`
-//! might go around that producer and return `None`. This scheduler has one fault: its threads spin
-//! when there is nothing to do.
+//! A thread leaves only after `is_empty` has returned `true`. A `None` from `pop` is not enough,
+//! because `pop` might go around a producer that is half-way through a push. This scheduler has one
+//! fault: its threads spin when there is nothing to do.
 //!
 //! # Sleeping
 //!
 //! A thread that finds nothing *prepares* to sleep, *looks once more*, and then commits or cancels.
-//! A producer notifies *after* its push. The second look is essential, because a notification
-//! reaches only threads that have prepared. A notification between the first look and `prepare`
-//! reaches no thread:
+//! A producer notifies *after* its push. A notification reaches only threads that have prepared.
+//! Without the second look, a thread would miss a push between its first look and `prepare`:
 //!
 //! ```
 //! use filch::idle::{EventCount, ThreadPark};
@@ -65,10 +63,9 @@
 //! assert!(prepared.commit_in(&mut park, None), "after `prepare`, every notification is heard");
 //! ```
 //!
-//! So the sleeper's second look finds every push before `prepare`, and a notification tells the
-//! sleeper of every push after `prepare`. On each side, a fence keeps the processor from reordering
-//! the two steps: push and notification, `prepare` and second look. [`idle`](crate::idle) shows the
-//! protocol in two columns.
+//! So the sleeper's second look finds every push before `prepare`, and a notification tells it of
+//! every push after `prepare`. On each side, a fence keeps the two steps in order: push and
+//! notification, `prepare` and second look. [`idle`](crate::idle) shows the protocol.
 //!
 //! The next program is the first one with threads that sleep. Its pool implements
 //! [`Executor`](crate::Executor), so [tasks](crate::executor::TaskBuilder),
@@ -129,19 +126,18 @@
 //! [`Executor::id`](crate::Executor::id).
 //!
 //! A fair scheduler submits its jobs again and again, by
-//! [`Executor::execute_last`](crate::Executor::execute_last). By default that method calls
-//! `execute`, which is right if all threads take jobs from one FIFO queue. If the threads of a pool
-//! take their own newest job first, the method must put the job into a FIFO queue. Otherwise a
-//! thread would take the scheduler's job before each older job of its own. The injector of the next
-//! section is a FIFO queue.
+//! [`Executor::execute_last`](crate::Executor::execute_last), so that other jobs run in between. By
+//! default that method calls `execute`, which is right if all threads take jobs from one FIFO
+//! queue. If threads take their own newest job first, it must put the job into a FIFO queue, such
+//! as the next section's injector. Otherwise a thread would run it before its own older jobs.
 //!
 //! # A deque for each thread
 //!
 //! With one queue, every job passes through two words that all threads write. Now each thread has a
 //! [`Worker`](crate::Worker), and a job pushes further jobs to its own thread's deque. The other
 //! threads steal from that deque when they have nothing. [`Searchers`](crate::idle::Searchers) is
-//! an event count that skips a wake-up while another thread is already searching. In this program
-//! an item is a node of a tree, and running the item pushes two more:
+//! an event count that skips a wake-up while another thread searches. In this program an item is a
+//! node of a tree, and pushes two more:
 //!
 //! ```
 //! use filch::{idle::Searchers, Injector, Stealer, Worker};
@@ -225,17 +221,15 @@
 //! | (c) | one notification can stand for several items; if the woken thread takes one and does not end its search, no thread takes the others. So `commit` returns a search, and the next `found` ends it |
 //!
 //! A pool does more than this program. It catches panics, which here end the thread. Its workers
-//! sometimes look into the injector first, so that recursion does not starve it. Its threads know
-//! to which pool they belong. `examples/pool_from_parts.rs` is this program with jobs, as an
-//! `Executor`.
+//! sometimes look into the injector first, so that recursion does not starve the injector.
+//! `examples/pool_from_parts.rs` is this program with jobs, as an `Executor`.
 //!
 //! # Sleeping in something of your own
 //!
 //! [`Park`](crate::idle::Park) has two functions. `park` puts the thread to sleep, and `unparker`
 //! returns the [`Waker`](std::task::Waker) that wakes it. If the waker was woken while the thread
-//! was awake, the next `park` returns at once. `park` can also return spuriously. In this program a
-//! worker sleeps by parking its own thread. In `examples/io_driver/main.rs` it sleeps in a poller
-//! of sockets:
+//! was awake, the next `park` returns at once. `park` can also return spuriously. Here a worker
+//! parks its thread; in `examples/io_driver/main.rs` it sleeps in a poller of sockets:
 //!
 //! ```
 //! use filch::{idle::Park, ThreadPool};
@@ -267,8 +261,8 @@
 //! - *Order and time*: [`Stepper`](crate::sim::Stepper) is an executor with a virtual clock. Each
 //!   run gives the same times. [`choosing_a_policy`](super::choosing_a_policy) has examples.
 //! - *Interleavings*: `RUSTFLAGS="--cfg loom" cargo test --release` builds filch with loom's types,
-//!   so a model of your code has the real queues inside. `new` of `Injector`, `EventCount` and
-//!   `Searchers` is not `const` in such a build, so a model creates them where it uses them. Use a
-//!   few items and two or three threads; `loom-tests/` has examples.
+//!   so a model of your code has the real queues inside. In such a build, `new` of `Injector`,
+//!   `EventCount` and `Searchers` is not `const`. Use few items and two or three threads
+//!   (`loom-tests/`).
 //! - *Programs too large for loom*: random schedules (`--cfg shuttle`, `shuttle-tests/`), and
 //!   random programs on real threads (`tests/pool/random_programs.rs`).

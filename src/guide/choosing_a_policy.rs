@@ -21,8 +21,8 @@
 //! | to know whether the shares are fair | [`report`](crate::FairScheduler::report), and [`measure_waits`](crate::fair::Builder::measure_waits) |
 //!
 //! The numbers below come from [`Stepper`](crate::sim::Stepper), which runs real schedulers on real
-//! threads with a virtual clock. So the numbers are the same on each machine. You can test your own
-//! settings in the same way.
+//! threads with a virtual clock. So they are the same on each machine. Test your own settings in
+//! the same way.
 //!
 //! # By turns, or by time
 //!
@@ -60,8 +60,7 @@
 //! ```
 //!
 //! So use round robin for tasks of about equal length, or if turns are the resource to share. Round
-//! robin is not much cheaper than sharing by time, because it also reads the clock, for the
-//! metrics.
+//! robin is not much cheaper than sharing by time: it reads the clock too, for the metrics.
 //!
 //! # Weight
 //!
@@ -96,8 +95,7 @@
 //! # Limits
 //!
 //! A share cannot shorten the wait for a running task, because no task is interrupted. If all
-//! threads run long tasks, a new task waits until one of them ends. A limit on the long tasks keeps
-//! a thread free:
+//! threads run long tasks, a new task waits. A limit on the long tasks keeps a thread free:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -155,9 +153,9 @@
 //! To give a queue more time than the others, use weights. A backlogged queue of high priority
 //! leaves the others next to nothing.
 //!
-//! A task of high priority waits until a thread is free. If the other tasks are long, keep a thread
-//! for urgent tasks with [`reserve`](crate::fair::Builder::reserve). That thread is idle when there
-//! is no urgent task.
+//! A task of high priority waits until a thread is free. If the other tasks are long,
+//! [`reserve`](crate::fair::Builder::reserve) a thread for urgent tasks. That thread is idle when
+//! there is no urgent task.
 //!
 //! # Capacity
 //!
@@ -178,11 +176,9 @@
 //!
 //! # A policy of your own
 //!
-//! A policy only decides about order: it can starve a queue, but it cannot lose a task. A policy
-//! knows a queue by its *slot*, a small number. The policy below picks the queue with the earliest
-//! deadline, from an array that has a deadline for each slot. The documentation of
-//! [`Policy`](crate::fair::Policy) has the same example over a pool. Here a virtual clock makes the
-//! order certain:
+//! A policy only decides about order: it can starve a queue, but it cannot lose a task. It knows a
+//! queue by its *slot*, a small number. The policy below picks the queue with the earliest
+//! deadline, from an array with a deadline for each slot. A virtual clock makes the order certain:
 //!
 //! ```
 //! use filch::fair::{Pick, Policy, Ready};
@@ -222,13 +218,13 @@
 //!
 //! # Promises and their limits
 //!
-//! A queue is *backlogged* if it is ready all the time and never at its limit. Take two queues of
-//! one priority, from the moment at which both are backlogged. Let S₁ and S₂ be their service since
-//! then, w₁ and w₂ their weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the
-//! number of threads, and Q the quantum. Then S₁/w₁ and S₂/w₂ differ by at most W·(L₁ + Q)/w₁ +
-//! W·(L₂ + Q)/w₂. Between two later moments the bound is twice as large.
-//! [`fair`](crate::fair#the-promise) has the exact formula. The promise is about *shares*, and
-//! holds only under `WeightedFair`. These are not promised:
+//! Take two queues of one priority, from the moment at which both are *backlogged*: ready all the
+//! time and never at their limits. Let S₁ and S₂ be their service since then, w₁ and w₂ their
+//! weights, and L₁ and L₂ the lengths of their longest tasks. Let W be the number of threads, and Q
+//! the quantum. Then S₁/w₁ and S₂/w₂ differ by at most W·(L₁ + Q)/w₁ + W·(L₂ + Q)/w₂. Between two
+//! later moments the bound is twice as large. [`fair`](crate::fair#the-promise) has the exact
+//! formula. The promise is about *shares*, and holds only under `WeightedFair`. These are not
+//! promised:
 //!
 //! - *How soon a task ends.* A queue that becomes ready waits until a thread ends its turn at
 //!   another queue. Queues with less [virtual time](crate::fair::WeightedFair) come first.

@@ -49,18 +49,16 @@
 //! # What is different
 //!
 //! *`Injector` never returns `Retry`.* A consumer that loses a race backs off for some nanoseconds
-//! and tries again inside [`steal`](crate::Injector::steal), which returns `Success` or `Empty`.
-//! Loops that handle `Retry` still compile and work. A [`Stealer`](crate::Stealer) still returns
-//! `Retry`.
+//! and tries again inside [`steal`](crate::Injector::steal). Loops that handle `Retry` still
+//! compile and work. A [`Stealer`](crate::Stealer) still returns `Retry`.
 //!
 //! *A consumer hardly waits for a producer that was stopped.* It waits for at most 15 µs and then
 //! goes around that producer. It waits longer only while 8,191 slots are given up already. In
 //! crossbeam-deque a consumer spins on a slot that its producer has claimed and not filled.
 //!
-//! *No slot has a data race.* Items are copied by atomic operations on words that are perhaps
-//! uninitialised. crossbeam-deque uses a volatile read instead, which its own comment calls
-//! undefined behaviour. The price is a dependency, atomic-maybe-uninit, which supports only some
-//! processors.
+//! *No slot has a data race.* Items are copied by atomic operations. crossbeam-deque uses a
+//! volatile read instead, which its own comment calls undefined behaviour. The price is a
+//! dependency, atomic-maybe-uninit, which supports only some processors.
 //!
 //! *Steals do not pin the thread*, because the deque keeps outgrown buffers until it is dropped.
 //! All outgrown buffers together are smaller than the current buffer. If that is too much memory,
@@ -124,11 +122,10 @@
 //!
 //! ## Closing
 //!
-//! A push takes effect either before a [`close`](crate::Injector::close) or after it. In the first
-//! case the item can be taken, in the second it is refused. So a consumer that finds the injector
-//! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
-//! [`pop`](crate::Injector::pop) that returns `None` is not enough, because `pop` goes around
-//! stopped producers. `pop` is `steal` with an `Option`, since an injector never asks to retry:
+//! A push before a [`close`](crate::Injector::close) leaves an item that can be taken; a push after
+//! it is refused. So a consumer that finds the injector [closed](crate::Injector::is_closed), and
+//! then [empty](crate::Injector::is_empty), is done. A `None` from [`pop`](crate::Injector::pop),
+//! which is `steal` with an `Option`, is not enough, because `pop` goes around stopped producers:
 //!
 //! ```
 //! use filch::Injector;
@@ -144,9 +141,8 @@
 //! ## Giving memory back
 //!
 //! A deque that is built with [`shrinking`](crate::deque::Builder::shrinking) halves its buffer
-//! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's steals
-//! do. But filch has a collector of its own. So its deques never run the functions that the program
-//! has deferred in crossbeam-epoch:
+//! when at most a quarter of it is in use. Its steals pin the thread, as crossbeam-deque's do, but
+//! in filch's collector. They run no function that the program deferred in crossbeam-epoch:
 //!
 //! ```
 //! use filch::deque::{Builder, Flavor};
@@ -160,10 +156,10 @@
 //!
 //! ## When to wake a sleeper
 //!
-//! `push_was_empty` returns whether the queue was empty before the push. So a producer of an
-//! injector need not wake a sleeper after a push that returns `false`. This holds only if the
-//! consumers have the fence that the method documents. An [`EventCount`](crate::idle::EventCount)
-//! needs no such fence: [`building_a_scheduler`](super::building_a_scheduler) shows how.
+//! `push_was_empty` returns whether the queue was empty before the push. If the consumers have the
+//! fence that the method documents, a producer of an injector need not wake a sleeper after
+//! `false`. An [`EventCount`](crate::idle::EventCount) needs no such fence
+//! ([`building_a_scheduler`](super::building_a_scheduler)).
 //!
 //! ```
 //! let injector = filch::Injector::new();
@@ -193,6 +189,5 @@
 //! 3. Does a program rely on a deque freeing memory while stealers live? Build that deque with
 //!    `shrinking`.
 //! 4. Measure: `cargo xtask versus deque` and `cargo xtask versus injector` print ratios to
-//!    crossbeam-deque 0.8.8 on your machine. On some processors crossbeam-deque wins two rows of
-//!    `benches/README.md`. One is an owner beside a thief that steals as fast as it can. The other
-//!    is two producers with two consumers on two cores.
+//!    crossbeam-deque 0.8.8 on your machine. On some processors crossbeam-deque wins two rows: an
+//!    owner beside a thief that never pauses, and two producers with two consumers on two cores.

@@ -66,8 +66,7 @@
 //! ```
 //!
 //! *`ThreadPoolWait`*: the caller waits for its queued tasks, with a timeout, repeatedly. A
-//! [`TaskGroup`](crate::task::TaskGroup) counts a panicked task as done, and `wait` reports the
-//! panic.
+//! [`TaskGroup`](crate::task::TaskGroup) counts a panicked task as done; `wait` reports the panic.
 //!
 //! ```
 //! use filch::{task::TaskGroup, ThreadPool};
@@ -94,8 +93,7 @@
 //! ```
 //!
 //! *The abortable pool*: `Cancel(item)` returned `Queued`, `Executing`, `Aborted` or `Completed`.
-//! filch cannot abort a thread. Apart from that, [`cancel`](crate::JoinHandle::cancel) returns the
-//! same information.
+//! filch cannot abort a thread. [`cancel`](crate::JoinHandle::cancel) tells the other three apart.
 //!
 //! ```
 //! use filch::{task::Cancel, FairScheduler, ThreadPool};
@@ -147,8 +145,8 @@
 //!
 //! *`WorkQueue<TInput, TResult>`*: at most n inputs are processed at once. Each input has a handle
 //! and a token, and the queue has a token for all inputs. The function gets a token that is
-//! cancelled when either of the two is. `DisposeAsync` cancels the inputs that have not begun, and
-//! waits for the others; here that is `shutdown(Cancel)`.
+//! cancelled with either of them. `DisposeAsync` cancels the inputs that have not begun, and waits
+//! for the others; here that is `shutdown(Cancel)`.
 //!
 //! ```
 //! use filch::{fair::WorkQueue, executor::Shutdown, task::CancelToken, ThreadPool};
@@ -164,8 +162,7 @@
 //! ```
 //!
 //! A queue with [`max_parallel`](crate::fair::QueueBuilder::max_parallel) limits how many of its
-//! closures run at once. The article's limit holds across `await`s; for futures, `max_in_flight` is
-//! such a limit.
+//! closures run at once. The article's limit holds across `await`s, as does `max_in_flight` here.
 //!
 //! # Duffy, part 1: one lock, and a harness
 //!
@@ -194,10 +191,9 @@
 //! # Duffy, part 3: queues for each thread
 //!
 //! *`LockAndWsqThreadPool`* is [`ThreadPool`](crate::ThreadPool): a deque for each worker, one
-//! queue for tasks from outside, and stealing. After 61 jobs a worker does not begin at its own
-//! deque. It first looks in the outside queue, or sometimes at the oldest job of a random
-//! deque. The article left open whether a wake-up between a failed steal and going to sleep is
-//! lost; here it is not.
+//! queue for tasks from outside, and stealing. After 61 jobs a worker first looks in the outside
+//! queue, or sometimes at the oldest job of a random deque. A wake-up between a failed steal and
+//! going to sleep is not lost; the article left that open.
 //!
 //! *Inlining*: a worker that waits for a task runs the task itself, if the task has not begun,
 //! whichever queue holds the task.

@@ -2,9 +2,8 @@
 //!
 //! filch's [`ThreadPool`](crate::ThreadPool) has rayon's `spawn`, `join`, `scope` and `broadcast`,
 //! and also handles, cancellation and a shutdown that waits. filch has no parallel iterators of its
-//! own. A program that depends on `par_iter` keeps rayon. The last sections show two ways to do
-//! that. Either rayon runs on filch's threads, by one line in `Cargo.toml`, or filch's queues run
-//! on rayon's.
+//! own. A program that depends on `par_iter` keeps rayon. The last sections show how: rayon runs on
+//! filch's threads, by one line in `Cargo.toml`, or filch's queues run on rayon's.
 //!
 //! # The same by other names
 //!
@@ -105,7 +104,7 @@
 //!
 //! pool.resize(2)?;
 //! pool.shutdown(Shutdown::Drain)?; // waits for the threads
-//! assert!(pool.spawn_detached(|| ()).is_err()); // and hands back what comes later
+//! assert!(pool.spawn_detached(|| ()).is_err()); // later jobs are refused
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -115,11 +114,13 @@
 //! another job that waits, on the same stack. The inner job can take hours (rayon#957). Or it can
 //! want a lock that the outer job holds, which is a deadlock (rayon#592).
 //!
-//! In filch, a waiting thread runs *the awaited task*, if that task has not begun. If the thread
-//! waits for a half of a `join` or a job of a `scope` that runs elsewhere, it helps. It then runs
-//! other halves and jobs, but only those that must end before its wait can end. If there is only
-//! other work, another thread takes its place until the wait ends. So waiting adds no dependency
-//! that the program does not have, and leaves no processor idle.
+//! In filch, a waiting thread runs only work that must end before its wait can end:
+//!
+//! - *the awaited task*, if it has not begun;
+//! - other halves of a `join` and jobs of a `scope`, if the awaited half or job runs elsewhere.
+//!
+//! If there is only other work, another thread takes the waiting thread's place until the wait
+//! ends. So waiting adds no dependency that the program does not have, and no processor idles.
 //!
 //! In this example, a thread that holds a lock waits for a job. A newer job wants the lock. If the
 //! waiting thread ran any job, it would run the newer one first, and wait for ever:
@@ -147,18 +148,17 @@
 //!
 //! filch's waits have a price: they can need threads beyond `num_threads`. The pool adds at most
 //! one for each waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads)
-//! in all. A thread that waits on a handle cannot help a task that has begun.
-//! [`pool::blocking`](crate::pool::blocking) marks a section that blocks for long, so that another
-//! thread takes this one's place.
+//! in all. A thread that waits on a handle cannot help a task that has begun. For a section that
+//! blocks for long, use [`pool::blocking`](crate::pool::blocking): another thread takes its place.
 //!
 //! # Fork and join in a share
 //!
 //! [`Queue::join`](crate::fair::Queue::join), [`Queue::scope`](crate::fair::Queue::scope) and
 //! [`Queue::install`](crate::fair::Queue::install) fork within one queue of a
 //! [`FairScheduler`](crate::FairScheduler), over any executor. Halves of a `join` and jobs of a
-//! scope are parts of a task of that queue. They run under the queue's weight, `max_parallel` and
-//! priority, and are charged to the queue wherever they run. So a tenant that sorts in parallel
-//! gets no more than its share:
+//! scope are parts of a task of that queue. Wherever they run, the queue's weight, `max_parallel`
+//! and priority apply, and the queue is charged. So a tenant that sorts in parallel gets no more
+//! than its share:
 //!
 //! ```
 //! use filch::fair::{FairScheduler, Queue};
@@ -180,7 +180,7 @@
 //!
 //! let mut numbers: Vec<u32> = (0..10_000).rev().collect();
 //! let parallel = std::thread::scope(|threads| {
-//!     // Two threads at most, however deep it forks; and a quarter of the machine while it is busy.
+//!     // `batch` gets at most two threads, and a quarter of the pool while `online` is busy.
 //!     threads.spawn(|| batch.install(|| sort(&batch, &mut numbers)));
 //!     online.install(|| 6 * 7)
 //! });
@@ -198,10 +198,10 @@
 //! rayon-core = { path = "../filch/compat/rayon-core" }
 //! ```
 //!
-//! With that line in `Cargo.toml`, a thread that waits in a parallel iterator runs no unrelated
-//! job. In a wait for a scope, a thread also runs jobs that it has spawned into enclosing scopes
-//! since the inner scope began
-//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). And in a task of a
+//! With that line in `Cargo.toml`, a thread that waits in a parallel iterator or a scope runs no
+//! unrelated job. There is one exception, which keeps rayon's order. While a thread waits for a
+//! scope, it also runs jobs that it has spawned into an enclosing `scope` since the inner one began
+//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). In a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text
@@ -210,7 +210,7 @@
 //! let batch = fair.queue("batch").max_parallel(2).build()?;
 //! let online = fair.queue("online").weight(3).build()?;
 //! batch.spawn(|| numbers.par_sort());                        // on two threads at most
-//! let sum = online.install(|| items.par_iter().sum::<u64>()); // with three times its weight
+//! let sum = online.install(|| items.par_iter().sum::<u64>()); // three times the weight of `batch`
 //! ```
 //!
 //! A pool of `compat/rayon-core` never has more threads than it was built with, since rayon's users
@@ -232,15 +232,13 @@
 //! let fair = FairScheduler::over(rayons);
 //! ```
 //!
-//! `with_yield_now` helps other code that uses rayon's threads. A thread of rayon takes the newest
-//! of its own jobs first. While a queue has tasks, that job is the scheduler's next one. So any
-//! other `rayon::spawn` or `spawn_fifo` would wait for the end of the backlog. With
-//! [`yield_now`](crate::executor::FromFn::with_yield_now) a thread runs one other job after each
-//! quantum.
+//! A thread of rayon takes the newest of its own jobs first. While a queue has tasks, that is the
+//! scheduler's next job, so any other `rayon::spawn` or `spawn_fifo` would wait for the end of the
+//! backlog. [`with_yield_now`](crate::executor::FromFn::with_yield_now) lets the thread run one of
+//! those after each quantum.
 //!
-//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
-//! own test suites over rayon in this way. Threads that take their jobs from one channel need only
-//! `from_fn`:
+//! `tests/foreign/` runs filch's own test suites over rayon in this way (`executors.rs`,
+//! `queues.rs`, `jobs.rs`). Threads that take their jobs from one channel need only `from_fn`:
 //!
 //! ```
 //! use filch::{executor::from_fn, FairScheduler, Job};

@@ -137,7 +137,7 @@
 //! A thread that waits in `join` for a future does not poll that future. If the thread is a worker
 //! of the same pool, another thread must take its place to poll the future. So inside a future,
 //! `.await` a handle instead of calling `join`. There is no cooperative budget: a future that is
-//! ready at each `.await` keeps its thread until it ends.
+//! always ready keeps its thread until it ends.
 //!
 //! # Timers and sockets
 //!
@@ -226,9 +226,9 @@
 //!
 //! The blocking threads take the oldest job first, so a job of other code waits for a quantum or
 //! two. Queues may also use the threads that run futures, if the queues' tasks are short and never
-//! block. Such a thread prefers the future that it spawned last, a few times in a row. It seldom
-//! looks for futures that other threads have spawned. So the scheduler submits its next job by
-//! `execute_last`, as a future that yields first. The yield puts the job behind the other futures:
+//! block. But such a thread prefers the future that it spawned last, and seldom looks for those of
+//! other threads. So the scheduler submits its next job by `execute_last`, as a future that yields
+//! first. The yield puts the job behind the other futures:
 //!
 //! ```text
 //! let [handle, same] = [(); 2].map(|()| tokio::runtime::Handle::current());
@@ -249,10 +249,10 @@
 //! future blocks that thread, the scheduler's job waits too. So no future on these threads may
 //! block. If a future calls `join` for a task of a queue instead of `.await`, it can wait forever.
 //!
-//! `tests/foreign/executors.rs`, `tests/foreign/queues.rs` and `tests/foreign/jobs.rs` run filch's
-//! test suites over tokio in this way. When the runtime shuts down, `spawn_blocking` drops the jobs
-//! that have not begun. The drop of a job resolves the task's handle with an error, so no thread
-//! waits for it forever. The executor in this example drops every job:
+//! `tests/foreign/` runs filch's test suites over tokio in this way (`executors.rs`, `queues.rs`,
+//! `jobs.rs`). When the runtime shuts down, `spawn_blocking` drops the jobs that have not begun.
+//! The drop resolves the task's handle with an error, so no thread waits forever. Here every job is
+//! dropped:
 //!
 //! ```
 //! use filch::executor::{from_fn, TaskBuilder};

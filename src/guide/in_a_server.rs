@@ -2,9 +2,8 @@
 //!
 //! A server that computes has two kinds of work. Connections wait most of the time, and each wants
 //! a thread for microseconds: tokio is made for that. Computations never wait, and each wants a
-//! thread for milliseconds. On the same threads, computations delay the connections. On
-//! `spawn_blocking` or rayon, the requests of a busy client delay the requests of all others. Both
-//! start requests in the order of their arrival, whichever client sent them.
+//! thread for milliseconds. On the same threads, computations delay connections. On
+//! `spawn_blocking` or rayon, requests start in the order of arrival: a busy client delays others.
 //!
 //! ```text
 //!   connection ──▶ tokio: reads the request ──▶ queue of the tenant ──▶ filch: computes
@@ -54,8 +53,7 @@
 //! Three limits keep the memory bounded:
 //!
 //! - [`capacity`](crate::fair::QueueBuilder::capacity) bounds the requests of a tenant that wait or
-//!   run. A refused request gets 503 and `Retry-After` at once, so that a client can try another
-//!   server.
+//!   run. A refused request gets 503 and `Retry-After` at once, and can go to another server.
 //! - The bodies of waiting requests need a limit in bytes. In the example, a semaphore for each
 //!   tenant counts them.
 //! - Connections need a limit too, because idle or slow connections are in no queue. They also need
@@ -73,8 +71,8 @@
 //! request needs microseconds, but can wait for milliseconds behind threads that compute. So the
 //! example gives its computing threads a lower priority, in
 //! [`on_thread_start`](crate::pool::Builder::on_thread_start): on Linux a niceness of 5. In its
-//! load test, a light tenant sends requests beside another tenant's flood. On two cores, the lower
-//! priority reduced the 99th percentile of the light tenant's latency from 10.1 to 7.3 ms.
+//! load test, a light tenant sends requests beside another tenant's flood. On two cores, this
+//! reduced the 99th percentile of the light tenant's latency from 10.1 to 7.3 ms.
 //!
 //! # Spans
 //!
@@ -85,9 +83,8 @@
 //!
 //! # Metrics
 //!
-//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. If your program has an
-//! exporter of the facade `metrics`, the feature `metrics` publishes the same numbers under the
-//! same names:
+//! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. For an exporter of the
+//! facade `metrics`, the feature `metrics` publishes the same numbers:
 //!
 //! ```
 //! # #[cfg(feature = "metrics")]
@@ -124,6 +121,5 @@
 //! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
 //!
 //! A tenant gets its share on each machine. If all machines are equal, its share of the cluster is
-//! the mean of these shares. A machine on which the tenant has no work counts as zero. If a
-//! tenant's requests go to one machine only, the tenant gets no more than its share of that
-//! machine.
+//! their mean. A machine on which it has no work counts as zero. If its requests go to one machine,
+//! it gets no more than its share there.

@@ -22,9 +22,7 @@
 //! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of this number, the thread mistakes an old list of sleepers for the present one |
 //!
 //! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. Then it gives
-//! the slot up as an *orphan*, unless there are 8,191 orphans. In no other case does a thread wait
-//! for another inside a queue. So the documentation calls taking from an injector lock-free with
-//! this one exception.
+//! the slot up as an *orphan*, unless there are 8,191 orphans. No other wait exists inside a queue.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -42,54 +40,53 @@
 //! - *Nothing is interrupted.* Cancellation drops tasks that have not begun, and asks running tasks
 //!   to stop. A task that never checks runs on.
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
-//!   canceller cancels one task after the other, so it may come to the other task only after the
+//!   canceller ends one task after the other, so it may come to the awaited task only after the
 //!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
-//!   queue that the token cancels, if no running task of that queue waits for another such queue.
-//!   [`Queue::cancel`](crate::fair::Queue::cancel) drops the queue's tasks before it cancels the
-//!   queue's token. So their destructors must not wait for tasks or queues of that token.
+//!   queue that the token cancels, unless a running task of that queue waits for another such one.
+//! - *A destructor that [`Queue::cancel`](crate::fair::Queue::cancel) runs must not wait for tasks
+//!   or queues of the queue's token*, because `cancel` cancels the token only afterwards.
 //! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that
-//!   waits for another task of the queue. In [`join`](crate::JoinHandle::join) that thread itself
-//!   drops the other task. In [`TaskGroup::wait`](crate::task::TaskGroup::wait) it does so if the
-//!   task is a closure. All other waits leave the task to the canceller, which is still in the
-//!   destructor. A thread that slept before the cancellation also leaves the task to the canceller.
-//!   The exception is a worker of the queue's executor whose awaited task is a closure.
+//!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
+//!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
+//!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
+//!   slept before the cancellation drops only closures, and only if it is a worker of the queue's
+//!   executor.
 //! - *A blocked thread is lost to the pool*, unless [`blocking`](crate::pool::blocking) marks the
 //!   section. Then another thread takes its place, up to
 //!   [`max_threads`](crate::pool::Builder::max_threads), by default 512 (`pool/handle/builder.rs`).
 //! - *A pool that is shut down starts another thread* only if all of its threads are blocked and a
-//!   job is queued. But that thread begins no further *ticket*, which is a job by which a scheduler
-//!   serves its queues. Suppose that a queue's task blocks until another task of a queue has run.
-//!   Then the drain may never end.
-//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other.*
-//!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
-//!   of it. If there is only other work, another thread takes the waiting thread's place. So there
-//!   can be one more thread for each waiting thread, up to `max_threads`. Where no thread can take
-//!   the place, as in a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
+//!   job is queued. That thread begins no *ticket*, which is a job by which a scheduler serves its
+//!   queues. So if a queue's task blocks until another such task has run, the drain may never end.
+//! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*.
+//!   There is one exception: in a queue with `max_parallel(1)`, it first runs the tasks in front of
+//!   the awaited task. If there is only other work, another thread takes the waiting thread's
+//!   place. So there can be one more thread for each waiting thread, up to `max_threads`. If no
+//!   thread can take the place, as in a [`LockedPool`](crate::pool::LockedPool), it sleeps.
 //! - *The only thread of an executor can sleep for ever*, if no other thread can take its place.
-//!   Suppose that this thread alone serves a queue, and that a second scheduler is over that queue.
-//!   Outside the queue's tasks, the thread waits for a task of the second scheduler. Then no thread
-//!   serves the queue, and the wait never ends. [`join_timeout`](crate::JoinHandle::join_timeout)
-//!   runs nothing, so on such a thread it times out unless the task is done already.
+//!   Suppose that this thread alone serves queue A, and that a second scheduler is over A. If the
+//!   thread waits for a task of the second scheduler, and is not inside a task of A, no thread
+//!   serves A. Then the wait never ends. [`join_timeout`](crate::JoinHandle::join_timeout) runs
+//!   nothing, so on such a thread it times out unless the task is done already.
 //! - *A waiting worker finds only part of the work that it may run.* It looks at the oldest job of
 //!   another worker's deque, and at no job behind that one (`pool/data/helping.rs`, `View::take`).
 //!   If another worker runs forked jobs one within the other, the waiting worker sees only the
 //!   outermost 61 (`sync/mod.rs`, `KNOWN_SERVICES`). In a wait for a
-//!   [`JoinHandle`](crate::JoinHandle) or a [group](crate::task::TaskGroup), the worker runs
-//!   awaited tasks that have not begun. It never helps awaited tasks that run elsewhere.
+//!   [`JoinHandle`](crate::JoinHandle) or [group](crate::task::TaskGroup), it helps no task that
+//!   runs elsewhere.
 //! - *A task that a waiting thread runs uses that thread's stack.* In a chain of tasks that wait
-//!   for each other, each level takes about 0.6 KiB in an optimized build and 3 KiB in others. Such
-//!   tasks may take half of the stack that was left at the first wait. Beyond that,
-//!   [`join`](crate::JoinHandle::join) and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return
-//!   a [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). That is after some
-//!   1,700 levels in an optimized build, and 340 in others.
-//!   [`stack_size`](crate::pool::Builder::stack_size) makes room for more. On a stack of unknown
-//!   size, such as a coroutine's, the tasks may take 128 KiB. Recursion by `scope` and by the
-//!   pool's `join` is the program's own, and is not bounded. Tokens may be chained to any length.
+//!   for each other, such tasks may take half of the stack that was left at the first wait. On a
+//!   stack of unknown size, they may take 128 KiB. Beyond that, [`join`](crate::JoinHandle::join)
+//!   and [`TaskGroup::wait`](crate::task::TaskGroup::wait) return a
+//!   [deadlock](crate::task::JoinError::is_deadlock) error (`task/depth.rs`). Each level takes
+//!   about 0.6 KiB in an optimized build and 3 KiB in others, so the error comes after some 1,700
+//!   levels, or 340. [`stack_size`](crate::pool::Builder::stack_size) makes room for more.
+//!   Recursion by `scope` and by the pool's `join` is the program's own, and is not bounded.
 //! - *Waiting for a future does not run it*, and polling a [`JoinHandle`](crate::JoinHandle) runs
-//!   nothing either. On the only worker of a pool, a `block_on` of a handle never returns, unless
-//!   another thread runs the task. If `max_threads` permits another thread, a `block_on` inside
-//!   [`blocking`](crate::pool::blocking) returns, and so does a `join` of a future's handle. A
-//!   `join` of a closure's handle always returns, because the worker itself runs the closure.
+//!   nothing either. On the only worker of a pool:
+//!   - `join` of a closure's handle always returns, because the worker itself runs the closure;
+//!   - `join` of a future's handle, or a `block_on` inside [`blocking`](crate::pool::blocking),
+//!     returns if `max_threads` permits another thread;
+//!   - any other `block_on` of a handle returns only if another thread runs the task.
 //! - *In a pool's `join` or `scope`, a half or job that another thread runs is no part of the task
 //!   around it.* It is not in the task's queue, and the task's cancellation does not reach it.
 //!   Suppose that such a half waits for the task's group, or for room within the limit of that
@@ -98,13 +95,13 @@
 //! - *Tasks must be `Send`*, and `'static` outside of a [`scope`](crate::ThreadPool::scope) and a
 //!   [`join`](crate::ThreadPool::join). There are no thread-local tasks.
 //! - *A job holds three words of capture*; larger closures are boxed (`task/job.rs`).
-//! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process, as
-//!   everywhere. A panic that escapes from the wait of a scope also ends the process, because jobs
-//!   still borrow from the scope (`pool/forks/scope.rs`).
+//! - *A panic is caught* where panics unwind. With `panic = "abort"` it ends the process. So does a
+//!   panic that escapes from a scope's wait, because jobs borrow from the scope
+//!   (`pool/forks/scope.rs`).
 //! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
-//!   a job with nothing to run. It keeps some 150 bytes until the queue reaches it. A
+//!   a job with nothing to run, which keeps some 150 bytes until the queue reaches it. A
 //!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
-//!   removes such jobs from its own deque, at once or by a later sweep.
+//!   removes such jobs from its own deque.
 //! - *In a scheduler over [`Inline`](crate::executor::Inline), a thread that spawns a task also
 //!   runs the tasks that other threads spawn meanwhile.* The executor has no threads of its own.
 //!   The call returns when no task is left.
@@ -135,8 +132,7 @@
 //! ```
 //!
 //! Other endless waits are not detected. For example, two tasks on two threads wait for each other.
-//! Or a task waits for a lock, channel or condition that only a task behind it in the queue would
-//! provide.
+//! Or a task waits for a message that only a task behind it in the queue would send.
 //!
 //! # Fair schedulers
 //!
@@ -171,10 +167,9 @@
 //! both wait for ever, without an error. So let tasks wait in one direction only.
 //!
 //! Two other limits can block tasks that wait for each other. Under `max_in_flight`, a future that
-//! waits for another future of its queue still counts as in flight. Under a
-//! [reservation](crate::fair::Builder::reserve), queues of a lower priority share only the threads
-//! that the reservation leaves. A task of these queues that waits still counts as using one of the
-//! threads.
+//! waits for another future of its queue still counts as in flight. A
+//! [reservation](crate::fair::Builder::reserve) leaves queues of a lower priority only some
+//! threads. A task of these queues that waits still counts as using one of them.
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};
@@ -187,20 +182,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Three other waits for places are detected. In the first, a job of a
-//! [`scope`](crate::ThreadPool::scope) joins a task of a queue. All places of the queue belong to
-//! threads that await the job. In the second, a task that has the only place of its queue joins a
-//! future of that queue. In both, the `join` returns an error. In the third, a scheduler's executor
-//! passes the scheduler's jobs to one of the scheduler's own queues. Then the scheduler refuses
-//! tasks with [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
+//! Three other waits for places are detected:
+//!
+//! - A job of a [`scope`](crate::ThreadPool::scope) joins a task of a queue, and all places of the
+//!   queue belong to threads that await the job. The `join` returns an error.
+//! - A task that has the only place of its queue joins a future of that queue. The `join` returns
+//!   an error.
+//! - A scheduler's executor passes the scheduler's jobs to one of the scheduler's own queues. The
+//!   scheduler refuses tasks with
+//!   [`Reason::WouldDeadlock`](crate::executor::Reason::WouldDeadlock).
 //!
 //! *A policy, a clock or an executor that panics* costs at most one ticket or one *lease*. A lease
 //! is a thread's right to run tasks of one queue. The [panic
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
 //! *When a queue's weight changes*, the default policy scales the queue's lead over the other
-//! queues to the new weight. For leases under way, the scaled lead can be wrong by the longest task
-//! on each thread.
+//! queues. For leases under way, the scaled lead can be wrong by the longest task on each thread.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
 //! costs as much as one that computes for the same time. A wait in
@@ -211,16 +208,14 @@
 //! that take their forks. Further threads share one lock.
 //!
 //! *A paused queue with a scheduler over it* stays paused when the program drops its handles of
-//! that queue. The drop of a queue's last handle would resume it, but the scheduler keeps a handle.
+//! that queue. The drop of the last handle would resume it, but the scheduler keeps one.
 //!
 //! *A full executor gets its thread back late.* After each quantum, a scheduler submits its next
 //! job behind the executor's other jobs. If the executor refuses that job as
 //! [`Full`](crate::executor::Reason::Full), the thread goes on serving queues. The other jobs wait
-//! until the executor has room, or until no queue has work. A new thread could serve the queues
-//! instead, but no limit of the executor would count that thread. So let a bounded executor accept
-//! the jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound. A queue with a
-//! capacity does so. An executor can also run one of its other jobs in
-//! [`yield_now`](crate::Executor::yield_now).
+//! until the executor has room, or until no queue has work. So let a bounded executor accept the
+//! jobs of [`execute_last`](crate::Executor::execute_last) beyond its bound, as a queue with a
+//! capacity does. Or let it run one of its other jobs in [`yield_now`](crate::Executor::yield_now).
 //!
 //! *A wait for a queue to become idle* does not wait for tombstones if the queue is paused or has a
 //! capacity. Otherwise it waits until a thread reaches the tombstones of cancelled tasks. When the
@@ -238,8 +233,7 @@
 //! goes on until the queue's next event, such as a resume, or until a later wait begins.
 //!
 //! *On virtual time* ([`Stepper`](crate::sim::Stepper)) threads run in turn. A task that waits for
-//! another task or for the clock ends its turn. A task that blocks on anything else keeps its turn,
-//! so no other thread runs.
+//! another task or for the clock ends its turn. If a task blocks otherwise, no other thread runs.
 //!
 //! # Where it runs
 //!

@@ -19,9 +19,9 @@
 //!
 //! To write a scheduler, queue its work in a [`Worker`](crate::Worker) with its
 //! [`Stealer`](crate::Stealer)s, and in an [`Injector`](crate::Injector). Let its threads sleep on
-//! an [`EventCount`](crate::idle::EventCount). [`ThreadPool`](crate::ThreadPool) is a pool that is
-//! ready to use. To share the threads of a pool, or of any other [`Executor`](crate::Executor),
-//! among several users, put a [`FairScheduler`](crate::FairScheduler) over it:
+//! an [`EventCount`](crate::idle::EventCount). [`ThreadPool`](crate::ThreadPool) is ready to use.
+//! To share the threads of a pool, or of any other [`Executor`](crate::Executor), among several
+//! users, put a [`FairScheduler`](crate::FairScheduler) over it:
 //!
 //! ```
 //! use filch::{FairScheduler, ThreadPool};

@@ -3,9 +3,8 @@
 //! Five things cost time. The most expensive comes first: waking a thread, moving a cache line from
 //! core to core, allocating, reading the clock, and a locked instruction. This page says which of
 //! these costs each operation has, and how to avoid them. `benches/README.md` has the ratios to
-//! other crates on four processors, each with two cores. Ratios of one run repeat on the same
-//! machine; nanoseconds do not carry over to another machine. No machine with more than two cores
-//! has been measured.
+//! other crates on four machines of two cores each; none with more cores has been measured. Ratios
+//! of one run repeat on the same machine; nanoseconds do not carry over to another machine.
 //!
 //! # Instructions of each operation
 //!
@@ -60,7 +59,8 @@
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
 //! | a job of a `scope`, captures of at most two words | none |
-//! | a job of a `scope`, larger captures | one; but if a worker owns the scope, none for the first four closures of up to six words that it spawns |
+//! | the first four jobs with three to six words that a worker spawns in its own scope | none |
+//! | any other job of a `scope` without a handle | one |
 //! | a job of a `scope` with a handle | one |
 //! | `task().token(…)` | at least one in addition |
 //! | `task().group(…)` | one for the task, even if detached; sometimes one for the group's list |
@@ -98,15 +98,14 @@
 //! early: run work of some thousand instructions serially in one task.
 //!
 //! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
-//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So if
-//! bursts follow each other closely, they need to wake no thread. The price is the processor time
-//! of that search. An idle pool uses no processor time, because it has no timer.
+//! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So
+//! bursts that follow each other closely wake no thread. The price is the processor time of the
+//! search. An idle pool uses none.
 //!
-//! *Pools use asymmetric fences.* Each spawn notifies the workers. On Linux this notification needs
-//! no fence. In return, a worker that goes to sleep makes a system call, which interrupts the other
-//! threads of the process. In a virtual machine that call is slow: up to 13 µs were measured. If
-//! threads of your own sleep as often as they are notified, use
-//! [`Searchers::new`](crate::idle::Searchers::new), whose fences are ordinary.
+//! *Pools use asymmetric fences.* Each spawn notifies the workers, on Linux without a fence. In
+//! return, a worker that goes to sleep makes a system call, which interrupts the other threads of
+//! the process. In a virtual machine, that took up to 13 µs. If your threads sleep as often as they
+//! are notified, use [`Searchers::new`](crate::idle::Searchers::new), with ordinary fences.
 //!
 //! # Fair queues
 //!
@@ -114,8 +113,8 @@
 //! queue's injector, needs one reading of the clock, and bears a part of the cost of a *lease*. A
 //! lease is a thread's right to run tasks of one queue, until the thread asks the policy for its
 //! next *pick*. By default the lease ends with the first task that ends after the
-//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. With a longer quantum
-//! there are fewer picks; with a shorter one, the service of queues differs by less:
+//! [`quantum`](crate::fair::Builder::quantum) of 100 µs, or after 1024 tasks. A longer quantum
+//! means fewer picks; a shorter one, smaller differences in service:
 //!
 //! ```
 //! use filch::sim::{work, Stepper};
@@ -137,8 +136,7 @@
 //!
 //! - The clock is read once for each task, and twice with
 //!   [`measure_waits`](crate::fair::Builder::measure_waits). If the system's clock is slow, a
-//!   faster [`Clock`](crate::fair::Clock) of your own helps. If that clock is coarser, so are the
-//!   shares.
+//!   faster [`Clock`](crate::fair::Clock) of your own helps. A coarse clock makes coarse shares.
 //! - A pick costs more if more queues are *ready*: the table *a lease of one task* in
 //!   `benches/README.md` covers 2 to 16,384 ready queues. Queues that are not ready cost nothing.
 //! - A queue keeps some memory, as [`limits`](super::limits) says. Make queues for tenants rather
@@ -155,14 +153,15 @@
 //! cargo xtask versus waits                # joins, scopes and handles, to rayon
 //! cargo xtask versus pool                 # to rayon, executors, tokio, chili and others
 //! cargo xtask versus futures              # to async-executor, smol and tokio
-//! cargo xtask versus fair                 # to the bare pool, and to Toub's with a lock
-//! cargo run --release --example harness   # filch's executors in Duffy's shapes, with a chart
+//! cargo xtask versus fair                 # to the bare pool, to Stephen Toub's round-robin pool
+//! cargo run --release --example harness   # filch's executors, timed as in Joe Duffy's articles
 //! cargo run --release --example tenants   # the wait of a small batch beside a large one
 //! ```
 //!
-//! A ratio of two contenders in one run says more than either number. Rows with a second thread
-//! depend on where the system has put the two threads. The first line of each table says how long a
-//! cache line takes to the other core and back.
+//! [`from_dotnet`](super::from_dotnet) names the articles of Toub and Duffy. A ratio of two
+//! contenders in one run says more than either number. Rows with two threads depend on where the
+//! system has put them. The first line of a table says how long a cache line takes to the other
+//! core and back.
 //!
 //! Measure your own program, too. [`ThreadPool::metrics`](crate::ThreadPool::metrics) always counts
 //! steals, and the times that a worker woke and found nothing.

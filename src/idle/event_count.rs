@@ -14,11 +14,11 @@ use crossbeam_utils::CachePadded;
 
 /// Lets threads sleep until a change may have given them something to do.
 ///
-/// An event count does not know the condition for which a thread waits: it may concern a queue,
-/// several queues, or a flag. The thread *prepares*, looks once more at its condition, and then
-/// *commits* or *cancels*. A notifier changes something first, then notifies. Either the thread's
-/// look sees the change, or the notification sees the prepared thread. In the second case the
-/// thread does not sleep, or is woken.
+/// A thread may wait for any condition, such as an item in one of several queues. The thread
+/// *prepares*, looks once more at its condition, and then *commits* or *cancels*. A notifier
+/// changes something first, then notifies. Either the thread's look sees the change, or the
+/// notification sees the prepared thread. In the second case the thread does not sleep, or is
+/// woken.
 ///
 /// While no thread is prepared or asleep, a notification costs a fence and a load. It writes
 /// nothing, so notifiers do not contend with each other.
@@ -26,8 +26,7 @@ use crossbeam_utils::CachePadded;
 /// # Which look may end in sleep
 ///
 /// After [`prepare`](Self::prepare), a thread may commit only if its look has certainly found
-/// nothing. [`Steal::Retry`](crate::Steal::Retry) is not certain: a thread that sleeps on it may
-/// leave an item untaken.
+/// nothing. After [`Steal::Retry`](crate::Steal::Retry) it may not: an item may be left.
 ///
 /// # Which thread is notified
 ///
@@ -99,8 +98,7 @@ impl EventCount {
     ///
     /// While no thread is prepared or asleep, a notification costs a load and no fence. In return,
     /// preparing calls `membarrier(2)`, by which every running thread of the process executes a
-    /// barrier. The call takes from a quarter of a microsecond to several microseconds, and up to
-    /// 13 in a virtual machine.
+    /// barrier. The call takes from 0.25 µs to several, and up to 13 µs in a virtual machine.
     ///
     /// Where the system does not offer `membarrier(2)`, the result is that of [`new`](Self::new).
     ///
@@ -125,11 +123,10 @@ impl EventCount {
     /// Notifies one thread, if one is prepared or asleep. The caller first makes the change for
     /// which threads wait.
     ///
-    /// A prepared thread that is notified does not sleep. A sleeper that is notified wakes up. In
-    /// both cases the thread sees the change when it next prepares. If no thread sleeps, and each
-    /// prepared thread is notified already, this call adds nothing, because those threads will look
-    /// again. A thread that prepares after this call can take the notification in place of a thread
-    /// that prepared before. The earlier thread can then go to sleep.
+    /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
+    /// In both cases the thread sees the change when it next prepares. A thread that prepares after
+    /// this call can take the notification in place of an earlier thread, which can then sleep. If
+    /// all prepared threads are notified already and no thread sleeps, this call adds nothing.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -150,8 +147,7 @@ impl EventCount {
     ///
     /// The condition is evaluated only if a thread is prepared or asleep, after the notifier's
     /// fence. So the condition's relaxed loads see everything that the prepared or sleeping thread
-    /// wrote before it prepared. A scheduler's condition is typically that no thread is searching
-    /// for work already.
+    /// wrote before it prepared. A scheduler's condition is typically that no thread is searching.
     ///
     /// # Examples
     ///
@@ -178,9 +174,7 @@ impl EventCount {
 
     /// Notifies up to `count` threads that are prepared or asleep.
     ///
-    /// The caller first makes the change for which threads wait. A notified thread that is prepared
-    /// does not sleep, and a notified sleeper wakes up. Each sees the change when it next prepares.
-    /// Progress and cost are those of [`notify_one`](Self::notify_one).
+    /// In all else, this call is like [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///
@@ -201,8 +195,7 @@ impl EventCount {
     /// Notifies every thread that is prepared or asleep.
     ///
     /// Each thread that prepared before the call is notified, even if other threads prepare
-    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. Progress and cost are
-    /// those of `notify_one`.
+    /// afterwards. In all else, this call is like [`notify_one`](Self::notify_one).
     ///
     /// # Examples
     ///

@@ -1,12 +1,12 @@
 //! Sleeping until there is something to do, without losing a wake-up.
 //!
-//! A *prepared* thread has announced that it is about to sleep, and looks once more at its
-//! condition. A *sleeper* blocks in its park. Its *waiter*, a record that holds its waker, is in
-//! the list of sleepers. One atomic *word* (`word.rs`) holds the count `prepared`, the signals, the
-//! stamp, and the head of the list. A *signal* tells one prepared thread to look again instead of
-//! sleeping. The *stamp* counts each exchange that takes sleepers off the list, and each
-//! `notify_all`. A prepared thread is *told* when its commit takes a signal, or finds that the
-//! stamp has changed since the prepare. A sleeper is told when a notifier takes it off the list.
+//! - A *prepared* thread has announced that it is about to sleep, and looks once more.
+//! - A *sleeper* blocks in its park. Its *waiter*, a record that holds its waker, is in a list.
+//! - One *word* (`word.rs`) has the count `prepared`, the signals, the stamp and the list's head.
+//! - A *signal* tells one prepared thread to look again instead of sleeping.
+//! - The *stamp* counts each exchange that takes sleepers off the list, and each `notify_all`.
+//! - A sleeper is *told* when a notifier takes it off the list. A prepared thread is told when its
+//!   commit takes a signal, or finds that the stamp has changed since the prepare.
 //!
 //! ```text
 //!  sleeper                                     notifier
@@ -24,9 +24,8 @@
 //!  Without the fences both can happen (store buffering): the thread sleeps although work is there.
 //! ```
 //!
-//! A thread counts in `prepared` until it commits or cancels. If it goes to sleep, one exchange of
-//! the word moves it from `prepared` to the list of sleepers. So a notifier that reads the word
-//! finds the thread either prepared or asleep.
+//! If a prepared thread goes to sleep, one exchange of the word moves it from `prepared` to the
+//! list. So a notifier that reads the word finds the thread either prepared or asleep.
 //!
 //! # Invariants
 //!
@@ -34,9 +33,8 @@
 //!   cancelled. `signals` is at most `prepared`.
 //! - **I2** A thread that takes a signal out of the word looks again, or cancels and passes the
 //!   signal on.
-//! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list.
-//!   `top` is the head of the list. Only the thread whose exchange moves `top` past a waiter has
-//!   taken the waiter off.
+//! - **I3** One exchange takes a prepared thread out of `prepared` and puts its waiter on the list,
+//!   whose head is `top`. Only the thread whose exchange moves `top` past a waiter takes it off.
 //! - **I4** Only the thread that claimed a `HELD` waiter touches it. (`waiters.rs` has the states.)
 //! - **I5** Only the thread that made a waiter `TAKEN` or `TOUCHED` takes the waiter's waker.
 //! - **I6** Waiters are freed when the event count is dropped, and not before.
@@ -51,8 +49,7 @@
 //! The steps prepare, look and commit, the word, and the signals for prepared threads are those of
 //! Eigen's `EventCount` (Vyukov, 2016). Three things are ours: `notify_all` changes the stamp too,
 //! sleepers can leave without a notification, and cancelling threads pass a notification on. The
-//! fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986), with a counted
-//! pointer.
+//! fences are Dekker's pattern, as in Go's scheduler. The list is Treiber's (1986).
 //!
 //! # In a picture
 //!

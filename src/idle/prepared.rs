@@ -1,8 +1,6 @@
-//! The sleeper's side of an event count: preparing, committing, cancelling, and leaving the list. A
-//! *prepared* thread has announced that it is about to sleep, and looks once more. A *waiter* is a
-//! sleeper's record in the list of sleepers. A notifier that *tells* a thread makes it look again:
-//! a prepared thread then does not sleep, and a sleeper wakes up. `mod.rs` has the invariants I1 to
-//! I6.
+//! The sleeper's side of an event count: to prepare, commit, cancel, and leave the list. A *waiter*
+//! is a sleeper's record in the list of sleepers. A notifier *tells* a thread to look again: a
+//! prepared thread does not sleep, a sleeper wakes up. `mod.rs` has the invariants I1 to I6.
 
 use super::park::Park;
 #[cfg(feature = "std")]
@@ -97,9 +95,9 @@ impl EventCount {
 impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// If every prepared thread has been notified, this call passes one notification on to a
-    /// sleeper. The caller might have cancelled because it found something other than the announced
-    /// change. The sleeper then looks for that change. Lock-free.
+    /// Suppose a notifier notified this thread of a change, and this thread cancels because it
+    /// found something else. To have another thread look for the change, this call passes one
+    /// notification on to another thread, if every prepared thread has been notified. Lock-free.
     ///
     /// # Examples
     ///
@@ -117,10 +115,9 @@ impl<'a> Prepared<'a> {
     /// Sleeps until this thread is notified. Returns at once if it was notified after
     /// [`prepare`](EventCount::prepare).
     ///
-    /// Rarely, this call returns for a reason other than a notification. If it returns because of a
-    /// notification, the notifier's earlier writes happen before the return. If two notifiers
-    /// notify this thread, the writes of the second are certain to be visible only after the next
-    /// [`prepare`](EventCount::prepare).
+    /// Rarely, this call returns without a notification. If a notification caused the return, the
+    /// notifier's earlier writes happen before it. The writes of a second notifier are certain to
+    /// be visible only after the next [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///
@@ -348,8 +345,8 @@ impl Drop for Sleeping<'_> {
 
 /// The reason why a thread or waker was not put on the list of sleepers. `None` means that the
 /// thread was told. `Some` means that all waiters are in use, and that the thread is still
-/// prepared. A caller drops the `Prepared` outside its locks, because the drop can pass a
-/// notification on and call another sleeper's waker.
+/// prepared. A caller drops the `Prepared` outside its locks, because the drop can call another
+/// sleeper's waker.
 type Awake<'a> = Option<Prepared<'a>>;
 
 /// An entry in the list of sleepers that blocks no thread. Dropping the value leaves the entry in

@@ -15,10 +15,10 @@
 //!  Never: c relies on a searcher that looked before a and does not look again.
 //! ```
 //!
-//! A thread that has prepared always searches again, even if it has found an item or was notified.
-//! Two notifiers might count on that thread: one that relied on its search, and one that notified
-//! it after the search. If the thread took one notifier's item and looked no further, no thread
-//! would look for the other's item (`canary_one_look_for_two_notifications`).
+//! Two notifiers might count on one thread: one that relied on its search, and one that notified it
+//! after the search. If the thread took one notifier's item and looked no further, no thread would
+//! look for the other's item. So a thread that has prepared always searches again, even if it has
+//! found an item or was notified (`canary_one_look_for_two_notifications`).
 
 use super::{EventCount, Park, Prepared, SEARCHED};
 use crate::sync::{AtomicUsize, Relaxed, const_on_the_machine};
@@ -33,7 +33,7 @@ use crossbeam_utils::CachePadded;
 /// anyway. A thread that has run out of work *searches*. While a thread searches,
 /// [`notify_one`](Self::notify_one) wakes no thread and relies on the searchers. When the last
 /// searcher finds something, it looks for more work, and wakes another thread if there is more. A
-/// searcher that finds nothing prepares for sleep and looks once more, as with an event count.
+/// searcher that finds nothing prepares for sleep and looks once more.
 ///
 /// # Examples
 ///
@@ -71,8 +71,7 @@ pub struct Searchers {
 
 impl Searchers {
     const_on_the_machine! {
-        /// Makes an event count for threads that search. It allocates nothing until a thread
-        /// sleeps.
+        /// Makes an event count for threads that search. Allocates nothing until a thread sleeps.
         ///
         /// # Examples
         ///
@@ -250,8 +249,7 @@ impl<'a> Search<'a> {
 
 /// A thread that has ended its search. Notifiers may have relied on that search, and woken no other
 /// thread. If a `Relied` is dropped, with a `Resting` or by a panic, it begins a new `Search` and
-/// drops that. Unless another thread is searching, the drop of the `Search` notifies a thread,
-/// which looks instead.
+/// drops that. Unless another thread searches, this drop notifies a thread, which looks instead.
 struct Relied<'a>(&'a Searchers);
 
 impl<'a> Relied<'a> {

@@ -1,5 +1,5 @@
-//! Going around a stopped producer: consumers take later items, while the producer's slot is an
-//! orphan.
+//! Going around a stopped producer. A consumer that has waited too long for the producer of its
+//! slot gives the slot up as an *orphan*. Then consumers can take later items.
 //!
 //! ```text
 //!  consumer X, which claimed slot i             consumer Y
@@ -16,10 +16,8 @@
 //!  comes first, 4 sees what Y saw.
 //! ```
 //!
-//! The consumer that gave the slot up is the orphan's *holder*, X above. While `head` counts
-//! orphans, consumers look at the orphans before anything else. A *visitor* is a thread other than
-//! the sweeper that uses orphans or segments without owning a slot there. No orphan that it finds
-//! is freed before its visit ends.
+//! X is the orphan's *holder*. While `head` counts orphans, consumers look at the orphans first,
+//! each in a *visit*. No orphan that a visitor finds is freed before the visit ends.
 //!
 //! | state | the thread that changes it | to | who takes the item |
 //! |---|---|---|---|
@@ -100,8 +98,7 @@ impl Head {
 
 impl<T> Injector<T> {
     /// Gives a claimed slot up as an orphan, and returns `None`. Other consumers then look after
-    /// the slot. But if the producer has put the item there meanwhile, takes the item and returns
-    /// it.
+    /// the slot. But if the producer has put the item there meanwhile, returns the item.
     ///
     /// # Safety
     ///
@@ -202,9 +199,8 @@ impl<T> Injector<T> {
         }
     }
 
-    /// Claims the first open orphan in the list whose item is there. Returns `None` if there is no
-    /// such orphan. A held orphan whose item is there is left to its holder (`Orphan::claim`). The
-    /// caller is a visitor.
+    /// Claims the first open orphan in the list whose item is there, if there is one. A held orphan
+    /// whose item is there is left to its holder (`Orphan::claim`). The caller is a visitor.
     ///
     /// Consumers must claim orphans in the order of the list. In any other order, a consumer could
     /// report Empty although the queue had an item throughout (`proofs/orderings.md`, *Orphans*).

@@ -63,7 +63,7 @@ impl<T> Injector<T> {
         self.move_batch(dest, limit, false).map(drop)
     }
 
-    /// Takes about half of the items, at most 32. Returns the oldest, and moves the others into a
+    /// Takes about half of the items, at most 32. Returns the oldest, and moves the rest into a
     /// deque.
     ///
     /// The same as [`steal_batch_with_limit_and_pop`](Self::steal_batch_with_limit_and_pop) with a

@@ -10,11 +10,10 @@ impl<T> Injector<T> {
     ///
     /// Returns whether this call closed the injector. Lock-free.
     ///
-    /// After `close`, an item may still come even if a steal has returned
-    /// [`Steal::Empty`](crate::Steal). A steal goes around the slot of a stopped producer, and that
-    /// producer's item comes later. To drain, check [`is_closed`](Self::is_closed), then
-    /// [`is_empty`](Self::is_empty): if both are true, no further item will come, and both stay
-    /// true.
+    /// A steal goes around a producer that was stopped in the middle of its push. So after `close`,
+    /// even if a steal has returned [`Steal::Empty`](crate::Steal), that producer's item may still
+    /// come. To drain, check [`is_closed`](Self::is_closed), then [`is_empty`](Self::is_empty): if
+    /// both are true, no further item will come, and both stay true.
     ///
     /// # Examples
     ///
@@ -35,13 +34,12 @@ impl<T> Injector<T> {
     /// Closes `tail`, unless it is closed already. From then on, `end` holds the last open `tail`.
     ///
     /// A *closer* is a thread in this method. It proposes an `end` before it closes `tail`, because
-    /// a thread that sees `tail` closed must know the end.
+    /// a thread that sees `tail` closed must know the end. If another closer closes `tail` before
+    /// that proposal, the proposal changes nothing:
     ///
-    /// A *late* closer proposes an `end` after another closer has closed `tail`. This changes
-    /// nothing, for one of two reasons. If the late closer read an `end` that is not the final one,
-    /// its exchange of `end` fails. If it read the final `end`, it then read an open `tail` at that
-    /// end or beyond (CLOSED). No open `tail` is beyond the final `end`, so the late closer
-    /// proposes the final `end` once more.
+    /// - If this closer has read an `end` other than the final one, its exchange of `end` fails.
+    /// - If it has read the final `end`, it then read an open `tail`, which was not before that end
+    ///   (CLOSED), nor beyond it. So it proposes the final `end` once more.
     #[cold]
     pub(super) fn close_tail(&self) {
         let (end, word) = (&self.tail.end, &self.tail.word);

@@ -18,12 +18,11 @@
 //! | consumer | advancing `head`, up to `tail` | waits for `FULL`, takes the item | `TAKEN`: *settled* |
 //! | sweeper | – | resets settled slots, takes back their segments (`sweep.rs`) | `EMPTY` |
 //!
-//! Each claim is one atomic instruction. A claimed slot keeps its segment alive, so the claimer
-//! needs no pin. If a producer is suspended before it marks its slot, the slot's consumer waits for
-//! some microseconds, then gives the slot up as an *orphan*. `head` counts the orphans. While there
-//! are orphans, consumers look at them before they claim a slot (`around.rs`). A *visitor* is a
-//! thread that uses segments or orphans without owning a slot there; a counter counts the visitors.
-//! A *lasting* segment lives as long as the injector.
+//! Each claim is one atomic instruction. A claimed slot keeps its segment alive. If a producer is
+//! suspended before it marks its slot, the slot's consumer waits for some microseconds, then gives
+//! the slot up as an *orphan*. While `head` counts orphans, consumers look at them before they
+//! claim a slot (`around.rs`). A *visitor* is a thread that uses segments or orphans without owning
+//! a slot there; a counter counts the visitors. A *lasting* segment lives as long as the injector.
 //!
 //! # Invariants
 //!
@@ -41,9 +40,9 @@
 //! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. After the unlinking,
 //!   and before the reuse or freeing, it finds that there is no visitor.
 //! - **I7** The pointer beside `head` or `tail` points to the segment whose number is in that word.
-//!   If that segment is used up, the pointer might point to the next. A consumer that reads the
-//!   pointer between its read of `head` and its claim gets the claimed slot's segment. A producer
-//!   that reads the pointer after its claim gets the claimed slot's segment or a later one.
+//!   If that segment is used up, it might point to the next. A consumer that reads the pointer
+//!   between its read of `head` and its claim gets the claimed slot's segment. A producer that
+//!   reads the pointer after its claim gets the claimed slot's segment or a later one.
 //! - **I8** Lasting segments are freed with the injector, and `spares` has room for all of them.
 //! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
 //!   from `next` to `len` are initialised, and are not pushed yet.
@@ -59,8 +58,8 @@
 //! Segments with fetch-and-add are from Morrison and Afek, *Fast concurrent queues for x86
 //! processors*, PPoPP 2013, and from Ramalhete and Correia, *FAAArrayQueue*, 2016. In those queues,
 //! a consumer makes a late producer's slot unusable, so each push has a second locked instruction.
-//! Orphans are new: consumers go around a late producer's slot, which stays usable. The words
-//! `head` and `tail` extend the index of crossbeam's injector.
+//! Orphans are new: a late producer's slot stays usable. The words `head` and `tail` extend the
+//! index of crossbeam's injector.
 
 mod around;
 mod batch;
@@ -105,10 +104,9 @@ const PUSHED: Pair = Pair::named("injector::PUSHED");
 /// changes, the consumer finds the item.
 const CLAIMED: Pair = Pair::named("injector::CLAIMED");
 
-/// A consumer that gives a slot up can fail to open the orphan, because another consumer has seen
-/// the item and has set `SPOKEN_FOR`. Then the first consumer sees the item, too (table in
-/// `around.rs`). Any consumer that finds `SPOKEN_FOR` sees all items pushed before the call that
-/// takes the orphan's item.
+/// If a consumer fails to open its orphan, another consumer has seen the item and set `SPOKEN_FOR`.
+/// Then the first consumer sees the item, too (table in `around.rs`). Any consumer that finds
+/// `SPOKEN_FOR` sees all items pushed before the call that takes the orphan's item.
 const SPOKEN: Pair = Pair::named("injector::SPOKEN");
 
 /// A thread that follows a pointer to a segment or an orphan sees all that its linker wrote there.
@@ -147,14 +145,13 @@ const KEPT: usize = 64 << 10;
 ///
 /// # Progress
 ///
-/// Pushing is lock-free. A push is one fetch-add. Once per segment (256 small items), producers
-/// link the next segment, in steps that any of them can complete. Taking is lock-free except for
-/// one bounded wait. If a producer is stopped between claiming a slot and filling it, the slot's
-/// consumer waits for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 slots
-/// are given up already. No thread waits for a consumer.
+/// Pushing is lock-free: one fetch-add. Once per segment (256 small items), producers link the next
+/// segment, in steps that any of them can complete. Taking is lock-free except for one bounded
+/// wait. If a producer is stopped between claiming a slot and filling it, the slot's consumer waits
+/// for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 are given up already.
 ///
-/// Apart from the wait for a stopped producer, a stopped thread delays only the reuse of segments
-/// and the freeing of memory.
+/// No thread waits for a consumer. Apart from the wait above, a stopped thread delays only the
+/// reuse of segments and the freeing of memory.
 ///
 /// # Ordering
 ///
@@ -347,8 +344,7 @@ impl<T> Injector<T> {
 
     /// Returns whether the injector was empty at some moment during this call.
     ///
-    /// Returns `false` while another thread is pushing an item. Lock-free; three loads if the
-    /// injector stays empty.
+    /// Returns `false` while another thread is pushing. Lock-free; three loads if it stays empty.
     ///
     /// # Examples
     ///

@@ -1,6 +1,5 @@
 //! The producers' end. A producer claims slots by an addition to `tail`, then fills them. If the
-//! segment is used up, the producer first links the next segment. `mod.rs` has the invariants I1 to
-//! I10.
+//! segment is used up, the producer first links the next. `mod.rs` has the invariants I1 to I10.
 
 use super::closed::Closed;
 use super::segment::{Segment, SegmentSlot};
@@ -141,9 +140,8 @@ impl<T> Injector<T> {
     ///
     /// # Errors
     ///
-    /// Returns the item in [`Closed`] if the injector is closed. A push and a concurrent
-    /// [`close`](Self::close) take effect one after the other. Either the push is refused, or a
-    /// consumer can take the item.
+    /// Returns the item in [`Closed`] if the injector is closed. A push that comes at the same time
+    /// as a [`close`](Self::close) is refused, or its item can be taken.
     ///
     /// # Examples
     ///
@@ -165,8 +163,8 @@ impl<T> Injector<T> {
     /// Meant for producers that wake sleepers only when a queue becomes non-empty. Costs a fence.
     ///
     /// `true` means that at some moment during this call the item was there, and every earlier item
-    /// had been claimed. `false` means that some consumer is awake. This holds if each consumer has
-    /// a `SeqCst` fence between its last successful steal and the Empty answer on which it sleeps.
+    /// had been claimed. Suppose each consumer has a `SeqCst` fence between its last successful
+    /// steal and the Empty answer on which it sleeps. Then `false` means that a consumer is awake.
     ///
     /// # Panics
     ///
@@ -195,9 +193,9 @@ impl<T> Injector<T> {
     /// claims slots for the items that fit into the segment. Items of more than 64 bytes are pushed
     /// one by one. If the iterator panics, the items that it returned before are in the queue.
     ///
-    /// Items that share a fetch-add are pushed together, and consumers take them in their order,
-    /// with one exception. If the producer is stopped between two of them, a consumer might give up
-    /// the earlier item's slot. Then a consumer can take a later item first.
+    /// Items that share a fetch-add are pushed together. Consumers take them in their order, unless
+    /// the producer is stopped between two of them. Then a consumer might give up the earlier
+    /// item's slot, and a later item is taken first.
     ///
     /// # Panics
     ///

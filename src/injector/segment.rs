@@ -1,9 +1,8 @@
 //! A segment: a row of slots, and the link to the next segment. A producer or consumer *claims* a
-//! slot by moving `tail` or `head` past the slot, and then owns the slot. A thread other than the
-//! sweeper may use a segment in which it owns no slot, if the thread first begins a *visit*. No
-//! segment that the thread then finds is reused or freed before the visit ends. A look into a
-//! *lasting* segment's slots needs no visit, because that segment is freed only with the injector.
-//! `mod.rs` has the invariants I1 to I10.
+//! slot by moving `tail` or `head` past the slot, and then owns the slot. A thread that owns no
+//! slot in a segment finds and uses it during a *visit*. Until the visit ends, the segment is
+//! neither reused nor freed. Two cases need no visit: the sweeper, and a look into the slots of a
+//! *lasting* segment, which is freed only with the injector. `mod.rs` has the invariants I1 to I10.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};
@@ -90,8 +89,7 @@ pub(super) struct Segment<T> {
 /// A pointer to a segment. The pointer's lowest bit says whether the segment is *lasting*: it lives
 /// as long as the injector (I8).
 ///
-/// A thread may look into the slots of a lasting segment without owning a slot, and without a
-/// visit.
+/// A look into the slots of a lasting segment needs no slot there, and no visit.
 pub(super) struct Tagged<T>(pub(super) *mut Segment<T>);
 
 impl<T> Tagged<T> {

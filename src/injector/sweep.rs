@@ -1,12 +1,13 @@
 //! Reusing segments, and freeing surplus ones, while other threads may still look at them.
 //!
-//! One thread at a time sweeps. A thread that finds another thread sweeping returns at once.
-//! Unlinked segments and orphans are kept until some sweeper finds that there is no visitor.
-//!
 //! A slot is *settled* when its item is taken and no thread touches the slot any more. An *orphan*
 //! is a claimed slot whose consumer has stopped waiting for the producer. A *visitor* is a thread
 //! other than the sweeper that uses segments or orphans without owning a slot there. A *spare*
-//! segment waits to be used again. `mod.rs` has the invariants I1 to I10.
+//! segment waits to be used again.
+//!
+//! One thread at a time sweeps. A thread that finds another thread sweeping returns at once.
+//! Unlinked segments and orphans are kept until some sweeper finds that there is no visitor.
+//! `mod.rs` has the invariants I1 to I10.
 
 use super::around::Orphan;
 use super::segment::Segment;

@@ -19,9 +19,8 @@ const REFRESH: usize = 32;
 impl<T> Injector<T> {
     /// Takes the oldest item.
     ///
-    /// Returns `None` only if the injector was empty at some moment during the call. A caller need
-    /// not retry. If another consumer is quicker, this call backs off for a few microseconds and
-    /// tries again.
+    /// Returns `None` only if the injector was empty at some moment during the call. If another
+    /// consumer is quicker, this call backs off for a few microseconds and tries again.
     ///
     /// # Progress
     ///
@@ -120,9 +119,9 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // The caller's `tail` showed no item, so most likely a producer has just added one. If
-            // a consumer took each item as soon as it came, cache lines would move from core to
-            // core for every item. So this consumer waits first.
+            // The caller's `tail` showed no item, so most likely a producer has just added one.
+            // Cache lines would move from core to core for every item if consumers took each at
+            // once. So this consumer waits first.
             contention.wait();
             return Steal::Retry;
         }
@@ -161,10 +160,9 @@ impl<T> Injector<T> {
 
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
-    /// Reads `tail` last, so that `tail` counts every item that was pushed before the last settled
-    /// item was taken (QUIET). In the other order, `true` could be wrong. In a busy injector,
-    /// `settled` is mostly behind `head`. In that case, this call returns `false` without a read of
-    /// `tail`.
+    /// Reads `tail` last. If it were read first, it might lack items that were pushed before the
+    /// last settled item was taken (QUIET), and `true` could be wrong. In a busy injector,
+    /// `settled` is mostly behind `head`, and then this call does not read `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {
         let settled = self.head.settled.load(QUIET.acquire());

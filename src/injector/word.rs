@@ -6,12 +6,11 @@
 //! ```
 //!
 //! `head` also counts the *orphans*: claimed slots whose consumers have stopped waiting for an
-//! item. A segment has `slots` slots. The offset of `head` is at most `slots`, and is `slots` if
-//! the segment is used up. The offset of `tail` may go beyond `slots`, since producers add before
-//! they look. An addition that begins at or beyond `slots` claims nothing. Before its producer adds
-//! again, the producer makes sure that `tail` is in the next segment. So in each segment a thread
-//! makes at most one addition that claims nothing. An addition is at most 32, so the offset has
-//! room for 262,000 threads.
+//! item. A segment is used up when the offset of `head` is the number of slots. The offset of
+//! `tail` may go beyond the last slot, since producers add before they look. An addition that
+//! begins there claims nothing. Its producer does not add again before `tail` is in the next
+//! segment. So a thread makes at most one such addition in each segment, of at most 32. The offset
+//! has room for 262,000 threads.
 //!
 //! Numbers wrap after 2⁴⁰ segments. A wrap deceives only a thread that is stopped while exactly
 //! that many segments go by. That takes three days, at 256 slots and a nanosecond an item.

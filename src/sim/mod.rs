@@ -9,9 +9,7 @@
 //! of [`work`], a task takes no virtual time. A stepper tests order and time. Models and stress
 //! tests cover threads that run *at the same time*.
 //!
-//! This module has no unsafe code and no atomics of its own. One lock guards the turn, the clock,
-//! the queue and the timers. A second lock makes concurrent calls of a stepper run one after the
-//! other.
+//! This module has no unsafe code and no atomics of its own.
 //!
 //! ```
 //! use filch::sim::{self, Stepper};

@@ -17,9 +17,8 @@ use core::time::Duration;
 ///
 /// Jobs begin in the order in which they were submitted. If several threads are due at the same
 /// time, the seed decides which of them runs first. Dropping the stepper drops the jobs that have
-/// not begun. Jobs that have begun run to their end: from then on [`work`](super::work) moves the
-/// clock and returns at once. Futures on the stepper are dropped. Schedulers over the stepper drop
-/// the tasks that they have queued.
+/// not begun, the stepper's futures, and the tasks queued in schedulers over it. Jobs that have
+/// begun run to their end: [`work`](super::work) then moves the clock and returns at once.
 ///
 /// A stepper polls [futures](crate::executor::TaskBuilder::spawn_future), and has
 /// [timers](super::sleep) for them. The thread that steps the stepper fires these timers.
@@ -27,10 +26,11 @@ use core::time::Duration;
 /// A task may wait for another task, by a [handle](crate::JoinHandle::join) or a
 /// [group](crate::task::TaskGroup::wait). Meanwhile the other threads have their turns, and the
 /// virtual clock may advance. Except for such waits and [`work`](super::work), a task must not
-/// block, because no other thread would have a turn meanwhile. Waits with a timeout block too,
-/// because they measure real time. With nested schedulers, the awaited task may belong to a
-/// scheduler over another queue. Then the waiting task's thread might be unable to run the awaited
-/// task. If every thread waits in this way, no thread gets a turn until the stepper is dropped.
+/// block, because no other thread would have a turn. Waits with a timeout block too: they measure
+/// real time.
+///
+/// With nested schedulers, a waiting thread might be unable to run the awaited task itself. If
+/// every thread waits so, no thread gets a turn until the stepper is dropped.
 ///
 /// Concurrent calls of [`step`](Self::step), [`run_until_idle`](Self::run_until_idle)
 /// and [`advance`](Self::advance) run one after the other.
@@ -73,8 +73,7 @@ impl Stepper {
         Stepper { turns, threads }
     }
 
-    /// Returns a builder for a fair scheduler that runs on this stepper and measures with its
-    /// clock.
+    /// Returns a builder for a fair scheduler that runs on this stepper and its clock.
     ///
     /// # Examples
     ///
@@ -192,8 +191,7 @@ impl Drop for Stepper {
     }
 }
 
-/// The executor and clock that [`Stepper::handle`] returns. A handle does not keep the stepper
-/// alive.
+/// The executor and clock of [`Stepper::handle`]. A handle does not keep the stepper alive.
 ///
 /// # Examples
 ///
