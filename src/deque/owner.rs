@@ -242,9 +242,10 @@ impl<T> Worker<T> {
         }
         let mut top = seen;
         if self.is_to_be_claimed(seen, bottom) {
-            // `pop` claims the oldest item, as a thief does. The thread that moves `top` past the
-            // item gets it (I3), so `pop` needs no reservation and no fence. If `seen` is out of
-            // date, the claim fails and returns the present `top`.
+            // Here `pop` claims the oldest item, as a thief does. The thread that moves `top` past
+            // the item gets it (I3), so `pop` needs no reservation and no fence. `seen` is the
+            // `top` that the owner read last. If `top` has moved since, the claim fails and returns
+            // the present `top`.
             let copy = read(self.slot(seen.index()));
             match self.advance(seen, seen.taken(1)) {
                 Ok(()) => return Some(give(copy)),

@@ -200,9 +200,9 @@
 //!
 //! With that line in `Cargo.toml`, a thread that waits in a parallel iterator or a scope runs no
 //! unrelated job. There is one exception, which keeps rayon's order. A thread that waits for an
-//! inner scope also runs some jobs of an enclosing `scope`: those that this thread has spawned
-//! since the inner one began
-//! ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)). In a task of a
+//! inner scope also runs some jobs of an enclosing `scope`. The thread has spawned these jobs since
+//! the inner scope began ([`Scope::run_in_inner_waits`](crate::pool::Scope::run_in_inner_waits)).
+//! In a task of a
 //! [`Queue`](crate::fair::Queue), rayon's functions and iterators fork within that queue:
 //!
 //! ```text

@@ -124,9 +124,9 @@ impl EventCount {
     /// which threads wait.
     ///
     /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
-    /// In both cases the thread sees the change when it next prepares. A thread that prepares after
-    /// this call can take the notification in place of an earlier thread, which can then sleep. If
-    /// all prepared threads are notified already and no thread sleeps, this call adds nothing.
+    /// Either thread is sure to see the change only after it has called `prepare` again. A thread
+    /// that prepares after this call sees the change, and can take the notification in place of an
+    /// earlier thread. The earlier thread can then sleep. If all prepared threads are notified already and no thread sleeps, this call adds nothing.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///

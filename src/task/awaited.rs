@@ -32,7 +32,8 @@ static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
 /// # Safety
 ///
-/// 1. `capture` is from `Job::on_stack`, and the promises 1 and 2 of that call still hold.
+/// 1. `Job::on_stack` has filled `capture`, and the record is still on its owner's stack
+///    (conditions 1 and 2 of `on_stack`).
 unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     // SAFETY: 1 — `Job::on_stack` has put the pointer into `capture`.
     let head = unsafe { capture.cast::<*const OnStack>().read() };

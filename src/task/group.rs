@@ -279,10 +279,12 @@ impl Group {
         closures.chain(rest.polled.iter()).cloned().collect()
     }
 
-    /// Returns whether a wait for the group would never end on this thread. In one case, a task
-    /// needs a place, to begin or to be polled, and all places stay taken until this thread goes
-    /// on. In the other case, this thread is dropping the tasks of a queue. A task of the group is
-    /// in that queue, or in a queue whose scheduler runs over it.
+    /// Returns whether this thread would wait for the group for ever, for one of two reasons:
+    ///
+    /// - A task of the group needs a place, to begin or to be polled, and all places stay taken
+    ///   until this thread goes on.
+    /// - This thread is dropping the tasks of a queue. A task of the group is in that queue, or in
+    ///   a queue of a scheduler over that queue.
     fn is_hopeless(&self) -> bool {
         let rest = self.0.rest.lock();
         let is_stuck = rest.waiting.values().any(|tasks| {

@@ -228,11 +228,13 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     let token = |line: &&Line| line.link.lock().as_ref().map(|(token, _)| token.clone());
     let tokens = held.iter().filter_map(token).collect();
     held.iter().for_each(|line| end_lease(scheduler, line));
-    // A destructor that the caller runs later may wait for another thread, and that thread may wait
-    // until a paused queue is idle. A paused queue gets no new servers. If only the caller dropped
-    // its tasks, queue by queue, both waits might never end. So this loop ends the pauses, and
-    // servers drop the tasks, too. `changed` may run tickets on this thread. So this thread has
-    // only one hold then: a queue with a hold is not idle, and other threads may wait until it is.
+    // The caller next drops the tasks, queue by queue. A destructor there may wait for another
+    // thread, which may wait until a later, paused queue is idle. The caller cannot come to that
+    // queue before the destructor ends, and a paused queue gets no new servers. So this loop ends
+    // the pauses, and servers drop the tasks, too.
+    //
+    // `changed` may run tickets on this thread, and their tasks may wait for threads that wait
+    // until a queue is idle. A queue with a hold is not idle, so the loop holds one at a time.
     for it in held {
         if hold(scheduler, it, it.id()) {
             it.life.end_pause();
@@ -243,9 +245,10 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
     tokens
 }
 
-/// Wakes the joiners of all queues, so that each drops the task for which it waits. The caller has
-/// marked queues as cancelled, or has noted the executor's end. It drops the queued tasks next, but
-/// a destructor there may wait, so it may reach the joiners' tasks late.
+/// Wakes the joiners of all queues. The caller has marked queues as cancelled, or has noted the
+/// executor's end. A joiner whose queue is cancelled, or whose executor has ended, then drops the
+/// task for which it waits. The caller drops the queued tasks, too, but a destructor may stop the
+/// caller before it comes to that task.
 fn wake_joiners(scheduler: &Scheduler) {
     LOOK.fence();
     scheduler.queues.table.iter().for_each(|line| line.joiners.wake());

@@ -55,10 +55,10 @@ impl Drop for TicketJob {
     /// The executor has dropped the ticket unrun.
     fn drop(&mut self) {
         if let Some(scheduler) = self.0.take() {
-            // `dropped` returns `false` while another ticket or a *guard* is left, and so looks
-            // after the queued tasks. A guard is a thread that submits a ticket, or blocks while it
-            // serves. But if the executor is cancelled, the guard may be blocked in a wait for
-            // these very tasks. So this thread then cancels the tasks in any case.
+            // A *guard* is a thread that submits a ticket, or blocks while it serves. `dropped`
+            // returns `false` while another ticket or a guard is left: that ticket or guard looks
+            // after the queued tasks. But in a cancelled executor, a guard may be blocked in a wait
+            // for these very tasks. So this thread then cancels them, whatever `dropped` returns.
             if scheduler.tickets.dropped() || scheduler.below.is_cancelled() {
                 HandOver::cancel_all(&scheduler);
             }

@@ -1,6 +1,6 @@
-//! The life of a worker: it finds a job and runs it, which is one *turn*, or sleeps. Before each
-//! turn it reads the word `attention`, whose bits call it to other work. A worker is *spare* if
-//! enough others run; it then sleeps where no job wakes it. A future has *yielded* if it woke
+//! The life of a worker: in each *turn*, the worker finds a job and runs it. It sleeps if it finds
+//! none. Before each turn it reads the word `attention`, whose bits call it to other work. A worker
+//! is *spare* if enough others run. Spare workers sleep apart, so that no job wakes them. A future has *yielded* if it woke
 //! itself while a worker polled it. A *tombstone* is a queued job whose task is claimed already.
 
 pub(crate) mod crew;
@@ -315,10 +315,10 @@ impl Local {
         }
     }
 
-    /// Hands this worker's jobs over to the other workers, then leaves the seat. Returns whether it
-    /// has left. The worker keeps its seat if jobs are pinned to it, or if it was discharged and
-    /// the pool is closing. A closing pool accepts no jobs that are handed over. Those jobs stay in
-    /// the worker's deques, where other workers find them by the seat (I2).
+    /// Hands this worker's jobs over to the other workers, then leaves the seat. Returns whether
+    /// the worker has left. It keeps the seat if jobs are pinned to the seat. A discharged worker
+    /// also keeps its seat if the pool is closing. A closing pool refuses the worker's jobs, so
+    /// they stay in its deques. Other workers find these deques only by the seat (I2).
     fn gets_up(&self) -> bool {
         self.hand_own_over();
         let gets_up = Pool::unseat(&self.shared, &self.seat, self.is_discharged.get());
