@@ -145,10 +145,10 @@ impl<F> FromFn<F> {
     /// .with_yield_now(|| _ = rayon::yield_now());
     /// ```
     ///
-    /// A thread that serves a [scheduler](crate::FairScheduler) would take the scheduler's next job
-    /// before all other jobs. So after each [quantum](crate::fair::Builder::quantum), the thread
-    /// first calls `yield_now`, to run one other job. The function must not run all the waiting
-    /// jobs, because the thread serves no queue meanwhile.
+    /// If such a thread serves a [scheduler](crate::FairScheduler), it would take the scheduler's
+    /// next job before all other jobs. So after each [quantum](crate::fair::Builder::quantum), the
+    /// thread first calls `yield_now`, to run one other job. The function must not run all the
+    /// waiting jobs, because the thread serves no queue meanwhile.
     ///
     /// Do not instead give [`with_execute_last`](Self::with_execute_last) a function that spawns
     /// rayon's `yield_now` and the scheduler's job as one closure. While that `yield_now` runs

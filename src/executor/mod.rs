@@ -102,8 +102,9 @@ pub trait Executor: Send + Sync {
     /// - If it waits for a scheduler over this executor to become idle or to shut down, it gets
     ///   [`WouldDeadlock`].
     ///
-    /// By default `None`. Then no thread runs a task of this executor for which it waits. Only
-    /// threads that serve a scheduler's own queues then get [`WouldDeadlock`].
+    /// By default `None`. Then no thread runs a task of this executor for which it waits. A thread
+    /// that waits for a scheduler then gets [`WouldDeadlock`] only if it serves that scheduler's
+    /// queues, or drops a task of the scheduler.
     ///
     /// # Examples
     ///

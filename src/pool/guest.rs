@@ -4,8 +4,8 @@
 //! (`run_in_waits`, in `hosted.rs`) is one of the threads of a hosted pool, and a worker until the
 //! thread ends. Each has a *seat*: the data of a worker that other threads see, such as its deque.
 //!
-//! - `alive` and `blocked` count a worker for life while it has its seat. For it is one of the
-//!   `target` threads that the pool is to have. They never count a guest, which comes in addition.
+//! - `alive` counts a worker for life while it has its seat, and `blocked` while it blocks. For it
+//!   is one of the `target` threads that the pool is to have. They never count a guest.
 //! - `present` counts the threads for which the pool's end waits. It counts a guest. It does not
 //!   count a worker for life after `run_in_waits` has returned, because that thread may live on
 //!   after the pool's end. But it counts the worker again while it leaves.
@@ -17,9 +17,10 @@
 //! In a closed pool, the guest runs the jobs itself, because perhaps no other worker is left. In a
 //! cancelled pool, the guest drops them.
 //!
-//! When its thread ends, a worker for life gives its jobs to other workers, and leaves its seat.
-//! When the pool ends, the last thread to leave `present` drops the jobs that only a worker for
-//! life could run. These are calls of broadcasts, and any job if no other worker is left.
+//! When its thread ends, a worker for life gives its jobs to other workers, and leaves its seat. A
+//! closed pool refuses such jobs, and the worker drops them. When the pool ends, the last thread to
+//! leave `present` drops the jobs that only a worker for life could run. These are calls of
+//! broadcasts, and any job if no other worker is left.
 
 use super::data::pool::Pool;
 use super::handle::ThreadPool;

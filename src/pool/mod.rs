@@ -73,11 +73,12 @@
 //!   the shelf are empty and the injector is closed and empty. Its deques and the injector then
 //!   stay empty. A worker that later puts a job on the shelf looks there again before it leaves. A
 //!   worker that leaves an open pool gives its jobs to the injector or the shelf. A closing pool
-//!   refuses such jobs. Then a worker stays to run them, and a guest runs them before it goes.
+//!   refuses such jobs. Then a worker stays to run them, a guest runs them before it goes, and a
+//!   worker for life (`guest.rs`) drops them.
 //! - **I3** While a worker moves a job, as in a batch, other workers cannot see the job. After the
 //!   move, the mover notifies another worker. In a closing pool, the other workers might have left
-//!   meanwhile. So a mover in a section that blocks then starts a thread, if all remaining workers
-//!   block too.
+//!   meanwhile. So a mover that has given its place away then starts a thread, if all remaining
+//!   workers block too.
 //! - **I4** A worker is active unless it has gone, or sleeps for lack of jobs, or is about to. A
 //!   worker that sleeps in a wait is active. The deques of a worker that is not active are empty. A
 //!   worker becomes active again before it takes a job, except in a user's `Park` that itself runs

@@ -3,9 +3,9 @@
 //! Two threads each write one variable and then read the other's. The *light* side does so millions
 //! of times, the *heavy* side only before it sleeps. On Linux the heavy side can make all running
 //! threads of the process execute a full barrier (`membarrier(2)`). The light side then needs only
-//! a compiler fence. If the system lacks that call, or the structure does not ask for it, both
-//! sides are `SeqCst` fences. So they are in a model. `proofs/orderings.md`, *Asymmetric fences*,
-//! shows that both forms forbid the same outcome.
+//! a compiler fence. Both sides are `SeqCst` fences if the system lacks that call, if the structure
+//! does not ask for it, and in every model. `proofs/orderings.md`, *Asymmetric fences*, shows that
+//! both forms forbid the same outcome.
 
 use super::fence;
 use core::sync::atomic::Ordering;

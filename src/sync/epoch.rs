@@ -12,10 +12,10 @@
 //! - A guard that was pinned later, because its thread might still load the old pointer. Exception:
 //!   a guard that was pinned after the latest reclamation, if that came after the retirement.
 //!
-//! The contract permits two kinds of happens-before edges. One goes from the drop of a guard to the
-//! poisoning that this drop allowed, the other from a poisoning to every later pin. The model adds
-//! these, but no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence. In a
-//! model it could hide that a fence of ours is missing.
+//! The contract promises two kinds of happens-before edges. One goes from the drop of a guard to
+//! the poisoning that this drop allowed, the other from a poisoning to every later pin. The model
+//! adds these, but no edge between pins, and no `SeqCst` fence. The real `pin` has such a fence. In
+//! a model it could hide that a fence of ours is missing.
 //!
 //! Poisoned memory is kept until its domain is dropped. So a use after free fails an assertion, or
 //! is a data race that loom reports, but never crashes. The model checks how this crate uses epoch,

@@ -21,9 +21,10 @@
 //! | [`unique`] | a counter | the same counter, which loom does not watch |
 //!
 //! There are two kinds of models. Under `--cfg loom` everything is as in the column *in a model*.
-//! Under `--cfg shuttle`, programs that are too large for loom run in random schedules, and every
-//! ordering counts as `SeqCst`. There `order`, `slot`, `place` and `epoch` are as on the machine,
-//! except that retired objects are never freed. The other files are as in the column *in a model*.
+//! Under `--cfg shuttle`, programs that are too large for loom run in random schedules. Atomics,
+//! locks and threads are shuttle's, and each ordering counts as `SeqCst`. There `order`, `slot`,
+//! `place` and `epoch` are as on the machine, except that retired objects are never freed. The
+//! other files are as in the column *in a model*.
 
 pub(crate) mod barrier;
 pub(crate) mod epoch;

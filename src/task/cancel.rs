@@ -152,7 +152,7 @@ impl CancelToken {
     /// First marks all these tokens, then cancels their tasks and wakes their wakers. When this
     /// returns, a task that had not begun is done, and its closure has been dropped on this thread.
     /// A running task is asked to end. Exception: if another call had marked one of the tokens
-    /// before, that call cancels this token's tasks and wakes its wakers, perhaps later.
+    /// before, that call cancels the tasks of that token and wakes its wakers, perhaps later.
     ///
     /// # Panics
     ///

@@ -30,9 +30,10 @@ use core::time::Duration;
 ///
 /// A thread that runs a job of an executor may wait for another task of that executor:
 ///
-/// - If the task has not begun, the waiting thread runs it, whichever queue it is in. Meanwhile the
-///   thread runs no unrelated task. In a [queue](crate::fair::Queue) with `max_parallel(1)`, the
-///   tasks in front of the awaited task must end first. So the thread runs those, too.
+/// - If the task is a closure that has not begun, the waiting thread runs it, whichever queue it is
+///   in. Meanwhile the thread runs no unrelated task. In a [queue](crate::fair::Queue) with
+///   `max_parallel(1)`, the tasks in front of the awaited task must end first. So the thread runs
+///   those, too.
 /// - If another thread already runs the task, the waiting thread sleeps. A third thread takes the
 ///   sleeper's place in its [pool](crate::ThreadPool) if there is other work, up to
 ///   [`max_threads`](crate::pool::Builder::max_threads) threads. If the sleeper serves a queue of a

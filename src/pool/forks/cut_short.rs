@@ -53,7 +53,8 @@ impl ThreadPool {
     /// # Errors
     ///
     /// The token's cancellation, if a job was dropped because of it. The pool's cancellation, if
-    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. By then all jobs have ended.
+    /// [`shutdown(Cancel)`](ThreadPool::shutdown) has dropped a job. When `scope_with` returns, all
+    /// jobs have ended.
     ///
     /// # Panics
     ///

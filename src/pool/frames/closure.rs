@@ -126,8 +126,8 @@ impl Closure {
         if InlineClosure::<F>::FITS { InlineClosure::closure(f) } else { Closure::boxed(f) }
     }
 
-    /// Makes a `Closure` of `f`. The captures lie in its words if they fit, else in the room or a
-    /// box.
+    /// Makes a `Closure` of `f`. The captures lie in its words if they fit, else in the room,
+    /// else in a box.
     ///
     /// # Safety
     ///

@@ -55,7 +55,8 @@ impl ThreadPool {
     ///
     /// The returned future does not wait for spawned futures that are pending, so these may await
     /// it. But it waits for each job's end, so a job of the pool that blocks on it blocks for ever.
-    /// So does a hook, or a destructor that runs while [`Shutdown::Cancel`] drops a job.
+    /// The same holds for a hook of the pool that blocks on it. It also holds for a destructor that
+    /// does so while [`Shutdown::Cancel`] drops a job.
     ///
     /// # Examples
     ///

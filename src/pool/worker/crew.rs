@@ -377,8 +377,9 @@ impl Local {
 
     /// Called after this worker has put jobs into its own deque, or has moved jobs. A worker that
     /// has given its place away runs none of them before it takes its place back. In a closing
-    /// pool, the other threads may have left. So if all others have left or block, this call starts
-    /// a thread for the jobs. Starts none in a hosted pool, or beyond `max_threads`.
+    /// pool, the other threads may have left. If such a worker finds that all others have left or
+    /// block, it starts a thread for the jobs. Starts none in a hosted pool, or beyond
+    /// `max_threads`.
     ///
     /// A thread that leaves after this call takes the lock of the crew later. So that thread sees
     /// the jobs, and itself starts a thread for them (`unseat`).

@@ -85,10 +85,11 @@ fn passing(now: Passing) -> Passing {
     PASSING.try_with(|it| it.replace(now)).unwrap_or(NONE)
 }
 
-/// Called when a notifier has taken worker N off the list of sleepers, but N looks for no job. For
-/// N runs a job in its park, or N's waker has panicked. Notifies another worker in N's place.
+/// Called when a notifier has taken worker N off the list of sleepers, but N looks for no job. N
+/// runs a job in its park, or N's waker has panicked, and N perhaps sleeps on. Notifies another
+/// worker in N's place.
 ///
-/// If that worker, M, looks for no job either, M's waker calls `pass_on` again, on this thread.
+/// If the other one, M, looks for no job either, M's waker calls `pass_on` again, on this thread.
 /// That inner call only makes the loop below notify a further worker. A recursion might not end,
 /// because a worker that has woken can soon be on the list again. The loop makes at most as many
 /// rounds as there are workers. Then each worker is awake, has been awake, or is off the list.

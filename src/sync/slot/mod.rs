@@ -10,8 +10,8 @@
 //! `model`, *in a model*: a slot is one atomic pointer to a payload in a loom cell. A copy of the
 //! slot is a copy of the pointer. Only opening the copy touches the payload, so loom reports an
 //! item that is opened before its writer is done. An assertion fails if an item is taken twice or
-//! was never written. Unlike on the machine, copies are never torn. There no thread opens a torn
-//! copy either, because the copy of a claimed item is whole (I5 of the deque).
+//! was never written. Unlike on the machine, copies are never torn. But on the machine no thread
+//! opens a torn copy, because the copy of a claimed item is whole (I5 of the deque).
 //!
 //! `locked`, *where `words` cannot run*: `words` needs inline assembly, which WebAssembly does not
 //! have and Miri does not run. Here a thread holds one lock of the process during each copy. So
