@@ -60,7 +60,7 @@ impl<B: Second<R>, R: Send> Half<B, R> {
 
     /// # Safety
     ///
-    /// 1. I7 — `head` points to a half on its owner's stack. The owner waits until the half is done.
+    /// 1. I7 — `head` points to a half on its owner's stack. The owner waits until the half ends.
     unsafe fn run(head: *const OnStack) {
         // SAFETY: 1 — the owner waits, so the half is there.
         let this = unsafe { &*head.cast::<Self>() };

@@ -1,7 +1,8 @@
 //! The life of a worker: in each *turn*, the worker finds a job and runs it. It sleeps if it finds
 //! none. Before each turn it reads the word `attention`, whose bits call it to other work. A worker
-//! is *spare* if enough others run. Spare workers sleep apart, so that no job wakes them. A future has *yielded* if it woke
-//! itself while a worker polled it. A *tombstone* is a queued job whose task is claimed already.
+//! is *spare* if enough others run. Spare workers sleep apart, so that no job wakes them. A future
+//! has *yielded* if it woke itself while a worker polled it. A *tombstone* is a queued job whose
+//! task is claimed already.
 
 pub(crate) mod crew;
 pub(crate) mod local;
