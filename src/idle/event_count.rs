@@ -126,7 +126,8 @@ impl EventCount {
     /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
     /// Either thread is sure to see the change only after it has called `prepare` again. A thread
     /// that prepares after this call sees the change, and can take the notification in place of an
-    /// earlier thread. The earlier thread can then sleep. If all prepared threads are notified already and no thread sleeps, this call adds nothing.
+    /// earlier thread. The earlier thread can then sleep. If all prepared threads are notified
+    /// already and no thread sleeps, this call adds nothing.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
