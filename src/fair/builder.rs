@@ -86,17 +86,18 @@ impl Builder {
     /// `threads` tasks of this priority or above run already, a further such task begins at once,
     /// even while long tasks of lower queues run. By default no thread is kept.
     ///
-    /// - Each priority can have its own reservation. A later call replaces the earlier one.
+    /// - Each priority can have its own reservation. A later call for the same priority replaces
+    ///   the earlier one.
     /// - If the executor shrinks to `threads` or fewer, the lower queues still get one thread.
     /// - If the executor grows, the scheduler notices this when a task is next spawned, or at the
     ///   end of a [quantum](Self::quantum).
     /// - A thread that [waits](crate::JoinHandle::join) for a task of a lower queue may run that
     ///   task even if the lower queues hold all their threads.
     ///
-    /// A task of a lower queue holds its thread even while it waits or
-    /// [blocks](crate::pool::blocking). So the lower queues can deadlock: on all their threads,
-    /// tasks may wait for tasks of lower queues that have not begun. A waiting task then goes on
-    /// only if its thread can run the awaited task itself. It cannot run a future.
+    /// A task of a lower queue still counts as holding a thread while it waits or
+    /// [blocks](crate::pool::blocking). So the lower queues can deadlock: all tasks that hold their
+    /// threads may wait for tasks of lower queues that have not begun. A waiting task then goes on
+    /// only if its thread can run the awaited task itself. A waiting thread cannot run a future.
     ///
     /// # Panics
     ///
@@ -177,8 +178,8 @@ impl Builder {
     }
 
     /// Sets whether the scheduler measures how long tasks wait, and how long ready queues wait to
-    /// be served. This reads the clock once more for each task, and takes 15 KiB for each queue. By
-    /// default off.
+    /// be served. Measuring reads the clock once more for each task, and takes 15 KiB for each
+    /// queue. By default off.
     ///
     /// # Examples
     ///

@@ -97,8 +97,8 @@ impl Queue {
     }
 
     /// Returns a future that is ready when no task of this queue is pending, as
-    /// [`wait_idle`](Self::wait_idle) means it. It blocks no thread, and keeps the queue open as a
-    /// handle does.
+    /// [`wait_idle`](Self::wait_idle) means it. The future blocks no thread, and keeps the queue
+    /// open as a handle does.
     ///
     /// A future of this queue must not await the returned future. The awaiting future is itself
     /// pending, so the returned future would never be ready.

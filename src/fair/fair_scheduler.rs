@@ -129,7 +129,7 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`] with the closure, if the queue or the executor is closed or full.
+    /// Returns [`Rejected`], with closure and reason, if the queue or executor is closed or full.
     ///
     /// # Examples
     ///
@@ -145,7 +145,7 @@ impl FairScheduler {
         self.task().try_spawn(f)
     }
 
-    /// Spawns closures without handles, in their order, where [`spawn`](Self::spawn) spawns.
+    /// Spawns closures without handles, in order, into the queue that [`spawn`](Self::spawn) uses.
     ///
     /// # Errors
     ///
@@ -171,8 +171,8 @@ impl FairScheduler {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`] with the closure as a job, if the queue or the executor is closed or
-    /// full.
+    /// Returns [`Rejected`], with the closure as a job and the reason, if the queue or the executor
+    /// is closed or full.
     ///
     /// # Examples
     ///

@@ -61,8 +61,8 @@ impl Queue {
     /// This thread runs the first closure. Another thread may run the second, as soon as the
     /// queue's weight, limit and priority allow. If no other thread has begun it, this thread runs
     /// it after the first. The closures, or *halves*, are parts of one task, so they take no
-    /// capacity, and are not refused. The queue is charged for both, but its metrics do not count
-    /// their number.
+    /// capacity, and are not refused. The queue is charged for both. Its metrics count their time,
+    /// but not their number.
     ///
     /// Inside a task of this queue, the halves belong to that task. Such a call usually allocates
     /// nothing. It allocates if the queue has a [context](super::QueueBuilder::context), or if the

@@ -124,7 +124,7 @@
 //!
 //! # The files
 //!
-//! Each folder uses only the folders above it here. Most public calls are beside the folders.
+//! Each folder uses only those above it. Most public calls are in the files beside the folders.
 //!
 //! | | |
 //! |---|---|
@@ -156,8 +156,8 @@
 //!   thread's stack. A frame stays there until its submission returns, or its service ends.
 //! - **I7** A fork stays at its address until it has run or its owner has taken it back, because
 //!   the owner waits until then. So do the *latch* at which the owner waits, and the latches of the
-//!   forks around the fork (`line/fork.rs`). Each is on the stack of a thread that runs the fork or
-//!   waits for it.
+//!   forks around the fork (`line/fork.rs`). Each latch is on the stack of a thread that runs the
+//!   fork or waits for it.
 //!
 //! # Orderings
 //!
@@ -231,7 +231,7 @@ const READY: Pair = Pair::named("fair::READY");
 
 /// Each of two threads writes, fences, then looks. At least one of them sees the other's write, and
 /// acts. A *server* is a thread that runs tasks of a queue. A *joiner* waits until a queue may run
-/// one more task, and then runs one itself. `proofs/orderings.md` has further rows.
+/// one more task, so that it can run one itself. `proofs/orderings.md` has further rows.
 ///
 /// | one thread writes | then looks | the other writes | then looks | a thread that sees the other's write |
 /// |---|---|---|---|---|

@@ -9,9 +9,9 @@ use core::time::Duration;
 /// The clock by which a fair scheduler measures tasks.
 ///
 /// The readings on one thread must not go backwards; a step backwards counts as no time. The
-/// default clock measures elapsed time, so a task is charged from its beginning to its end. It is
-/// the processor's time-stamp counter if the system derives its own clock from that counter, and
-/// otherwise the system's monotonic clock.
+/// default clock measures elapsed time, so a task is charged from its beginning to its end, whether
+/// it computes or blocks. The default clock is the processor's time-stamp counter if the system
+/// derives its own clock from that counter, and otherwise the system's monotonic clock.
 ///
 /// # Examples
 ///

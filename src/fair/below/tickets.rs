@@ -72,7 +72,7 @@ impl Tickets {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
 
-    /// Counts the caller's ticket, which searches, again: its successor was refused and dropped.
+    /// Counts the caller's ticket again, as searching: a refusal or panic dropped its successor.
     pub fn take_back(&self) {
         let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);

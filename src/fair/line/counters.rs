@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Relaxed};
 /// other, at different moments.
 ///
 /// The first four sums count ended tasks. A thread that ends a task lowers the count of pending
-/// tasks in the life word, then raises one of these sums ([`tell`]). So the sums and the pending
+/// tasks in the life word, then raises one of these four ([`tell`]). So these four and the pending
 /// tasks never add up to more than the accepted tasks.
 ///
 /// The first seven fields, which a lease updates, share a cache line with the queue's life word.
@@ -66,8 +66,9 @@ impl QueueCounters {
     }
 
     /// Returns how many tasks the queue has accepted. `pending` returns how many of them have not
-    /// ended. The result never falls, and never exceeds the true number. It can be too low while a
-    /// thread has taken ended tasks off the pending ones, but not added them to a sum ([`tell`]).
+    /// ended. The result never falls, and never exceeds the true number. It can be too low if a
+    /// thread ends tasks during the call. That thread takes the tasks off the pending ones before
+    /// it adds them to a sum ([`tell`]).
     pub(crate) fn submitted(&self, pending: impl FnOnce() -> u64) -> u64 {
         // `pending` is called last. So a task that ends between the reads of the sums and this call
         // is missed. In the other order it would be counted twice.

@@ -1,8 +1,9 @@
 //! Permits of futures. In a queue that limits its futures in flight, each future waits for a
-//! permit, and holds it from its beginning to its end. A lock protects the permits of each queue.
+//! permit, and holds it from its beginning to its end. Each queue has a lock for its permits.
 //!
 //! The spawner of a future calls `arrive`, and then makes the future's first job. If the future has
-//! no permit yet, the spawner leaves the job here (`keep`) until it gets one or is cancelled.
+//! no permit yet, the spawner leaves the job here (`keep`). The job stays until the future gets a
+//! permit or is cancelled.
 //!
 //! A *line* is the shared state of a queue, and later queues reuse it. The queues of a line are
 //! numbered; a queue's number is its *term*.

@@ -105,8 +105,8 @@ impl Look {
         self.0 & !(CANCELLED | PAUSED | TOLD) == TAKEN | CLOSED
     }
     /// Returns whether the queue's end is to be told now to the listeners of the token that reports
-    /// it (`Line::end`). The queue is then closed, not cancelled and idle, so that no further task
-    /// can come (I2). The thread whose step leads to this state tells the end.
+    /// it (`Line::end`). The queue is then closed, idle and not cancelled, and its end is not told
+    /// yet. No further task can come (I2). The thread whose step leads to this state tells the end.
     #[inline]
     pub fn owes_end(self) -> bool {
         self.0 & !(HELD | PAUSED) == TAKEN | CLOSED
@@ -170,8 +170,8 @@ impl Life {
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Begins a lease, unless the queue has `limit` leases or is paused. Returns whether it has
-    /// begun.
+    /// Begins a lease, unless the queue has `limit` or more leases, is paused, or is over. Returns
+    /// whether the lease has begun.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)

@@ -120,8 +120,8 @@ impl Least {
 
     /// Raises the floors above the found queue, from its octet (the lowest node, of 8 queues) up.
     /// `least` is the least time in the octet. Stops after the highest node that has a sibling with
-    /// members of the ready set: `find` compares no floor above that node. Then looks again at the
-    /// times and floors below, and lowers the floors that are too high.
+    /// members of the ready set: `find` compares no floor above that node. After raising a floor,
+    /// looks again at the times and floors below, and lowers the floors that are too high.
     #[inline]
     fn raise(&self, found: &Found, mut least: u64, set: &ReadySet, times: &Times) {
         let path = &found.path;

@@ -160,7 +160,7 @@ impl Tiers {
     /// Takes a slot out of the ready sets in which an earlier queue has left it. Returns the tiers
     /// of these sets. The caller is about to open a queue in the slot, and holds the registry's
     /// lock, under which threads take and free slots. After it has released the lock, it calls
-    /// `tell_of_removal` for each tier, which calls the policy's `changed`.
+    /// `tell_of_removal` for each returned tier, which calls the policy's `changed`.
     pub(crate) fn forget(&self, slot: usize) -> Vec<&Tier> {
         let stale = self.iter().filter(|it| it.set.contains(slot));
         stale.inspect(|it| _ = it.set.clear(slot)).collect()
@@ -212,7 +212,7 @@ impl Tiers {
 
     /// Picks from a ready tier below the highest ready tier. All such tiers take turns, in the
     /// order of their ranks. Turns counted modulo the number of these tiers would not do. That
-    /// number can change with each turn, so that the picks pass over a tier for ever.
+    /// number can change with each turn, so the picks could pass over a tier for ever.
     fn pick_lower(&self, table: &Table) -> Option<(&Tier, Pick)> {
         let last = self.last_lower.load(Relaxed);
         let lower = || self.iter().filter(|it| !it.set.is_empty()).skip(1);

@@ -144,7 +144,7 @@ impl WeightedFair {
 
     /// Raises the times that are more than one age (`AGE`) behind `now`. Also raises the floors,
     /// lower bounds in `least`, that are more than two ages behind. The caller has begun a new age.
-    /// Otherwise a queue that is never ready would fall half a turn behind, and read as ahead.
+    /// Without this, a queue that is never ready would fall half a turn behind, and read as ahead.
     #[cold]
     fn bring_up(&self, now: u64) {
         for time in self.accounts.iter().filter_map(Once::get).flat_map(|it| &it.times.times) {

@@ -81,7 +81,7 @@ impl Queue {
     ///
     /// # Errors
     ///
-    /// Returns [`Rejected`] with the closure, if the queue or the executor is closed or full.
+    /// Returns [`Rejected`], with closure and reason, if the queue or executor is closed or full.
     ///
     /// # Examples
     ///
@@ -168,7 +168,7 @@ impl Queue {
     /// Sets the weight, which counts from the policy's next pick on. The default policy *charges*
     /// the queue, for each *lease* (a thread's turn at it), the time divided by the weight. It
     /// converts the queue's debt of past charges to the new weight. If a lease begins or ends
-    /// during the call, its charge may be wrong, by at most its charge at that weight.
+    /// during the call, its charge may be wrong, by at most its charge at the new weight.
     ///
     /// # Errors
     ///

@@ -45,7 +45,7 @@ pub struct QueueMetrics {
     /// - Without a capacity (the default): the last closures that each lease has run, at most 64.
     ///   Also each ended closure whose job is still queued, such as one cancelled during a pause.
     /// - With a capacity of 1,024 or more: the last detached closures of each lease, at most 64.
-    /// - With a smaller capacity: none.
+    /// - With a smaller capacity: for a moment, the last detached closure of each lease.
     ///
     /// In any queue, tasks that [keep their room](crate::fair::QueueBuilder::capacity) count, too.
     pub pending: u64,
@@ -246,8 +246,8 @@ impl Report {
 
     /// Divides the service of each backlogged queue by its weight, and returns Jain's index (1984)
     /// of the results. The index is 1 if each queue got its share, and 1 / n if one of n queues got
-    /// all the service. `None` if fewer than two queues were backlogged, or none of them was
-    /// served.
+    /// all the service. Returns `None` if fewer than two queues were backlogged, or none of them
+    /// was served.
     ///
     /// # Examples
     ///

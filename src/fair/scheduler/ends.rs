@@ -40,7 +40,7 @@ pub(crate) fn hold(scheduler: &Arc<Scheduler>, line: &Line, id: Option<ExecutorI
 ///
 /// - If the queue is over now, frees its slot.
 /// - If the queue is closed, not cancelled, and has no task and no lease, tells its end once.
-/// - If the queue is idle or may be swept (`line/sweeps.rs`), wakes the threads that wait for it.
+/// - If it is idle or may be swept (`line/sweeps.rs`), wakes threads that wait until it is idle.
 /// - If the queue was at its limit, makes sure that it is served if ready, and wakes its joiners.
 pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
     let id = line.id();
@@ -55,10 +55,9 @@ pub(crate) fn end_lease(scheduler: &Arc<Scheduler>, line: &Line) {
         }
         end_lease(scheduler, line);
     }
-    // Another thread may lower the limit, or begin to wait until the queue is idle. It writes this,
-    // fences, and then reads the number of leases. This thread has ended its lease, fences, and
-    // then reads the limit and the waiting threads. So at least one of the two sees the other's
-    // write.
+    // Another thread may lower the limit, or register to wait until the queue is idle. It then
+    // fences, and reads the number of leases. This thread has ended its lease, fences, and then
+    // reads the limit and the waiting threads. So at least one of the two sees the other's write.
     LOOK.fence();
     if look.is_idle() || look.may_be_swept() {
         if let Some(quiet) = line.quiet.get() {

@@ -79,7 +79,8 @@ pub(crate) fn ensure_ticket(scheduler: &Arc<Scheduler>) {
 
 /// Submits a ticket if one is wanted. If the executor refuses the ticket, and there is work but no
 /// other ticket, makes another thread serve the queues. The calling thread may hold locks that the
-/// queued tasks take. So it serves the queues itself only if no thread can be started.
+/// queued tasks take, or may be in a destructor. So it serves the queues itself only if no thread
+/// can be started.
 #[cold]
 pub(crate) fn hand_over_one(scheduler: &Arc<Scheduler>) -> Result<(), Reason> {
     let result = try_to_hand_over(scheduler);
@@ -172,7 +173,8 @@ pub(crate) fn send_another(scheduler: &Arc<Scheduler>) {
 
 /// Submits the successor of the caller's ticket, behind the executor's other jobs. Returns `true`
 /// if the executor has accepted the successor; the caller then stops serving. Returns `false` if
-/// the executor has panicked, has refused the successor, or has run it at once.
+/// the executor has panicked, has refused the successor, or has run it at once. The caller then
+/// goes on serving.
 pub(crate) fn hand_on(scheduler: &Arc<Scheduler>) -> bool {
     let (below, tickets) = (&scheduler.below, &scheduler.tickets);
     tickets.hand_on();

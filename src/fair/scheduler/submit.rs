@@ -2,7 +2,8 @@
 //! has the queue's state and its count of tasks. For each task, the submitter
 //!
 //! 1. submits a ticket if there is none; if the executor refuses it, the queue refuses the task;
-//! 2. counts the task in the life word, if the queue's state and capacity permit that;
+//! 2. counts the task in the life word if the queue's state and capacity permit that; otherwise the
+//!    queue refuses the task;
 //! 3. pushes the task's job into the queue.
 
 use super::Scheduler;

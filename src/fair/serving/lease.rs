@@ -194,7 +194,8 @@ fn run_tasks(
     is_dry
 }
 
-/// The caller has a lease. Runs the tasks of an ordered queue in order, up to `task`. Returns
+/// The caller has a lease. Runs an ordered queue's tasks in order, up to and including `task`.
+/// Returns
 ///
 /// - `Some(true)` if this call has come to the job of `task`;
 /// - `Some(false)` if a thread claims `task` before that, or if no job is left;

@@ -94,8 +94,8 @@ fn begin_lease(scheduler: &Arc<Scheduler>) -> Option<Lease<'_>> {
         if is_begun {
             end_lease(scheduler, line);
             // While a push is incomplete, the queue looks ready, but has no job to take. If the
-            // queue was at its limit, `end_lease` has put it back into the ready set. So this
-            // thread lets the pushing thread run before it can pick the queue again.
+            // queue was at its limit, `end_lease` has put it back into the ready set. This thread
+            // could then pick it again and again. So it first lets the pushing thread run.
             give_way();
         }
     }
