@@ -126,7 +126,8 @@ impl EventCount {
     /// A prepared thread that is notified does not sleep, and a sleeper that is notified wakes up.
     /// In both cases the thread sees the change when it next prepares. A thread that prepares after
     /// this call can take the notification in place of an earlier thread, which can then sleep. If
-    /// all prepared threads are notified already and no thread sleeps, this call adds nothing.
+    /// all prepared threads are notified already and no thread sleeps, this call adds nothing,
+    /// because those threads will look again.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -195,7 +196,8 @@ impl EventCount {
     /// Notifies every thread that is prepared or asleep.
     ///
     /// Each thread that prepared before the call is notified, even if other threads prepare
-    /// afterwards. In all else, this call is like [`notify_one`](Self::notify_one).
+    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. The caller first makes
+    /// the change. Progress and cost are those of `notify_one`.
     ///
     /// # Examples
     ///
