@@ -1,9 +1,10 @@
 //! Stealing several items at once.
 //!
 //! A thief of a FIFO deque takes a batch by one claim: a compare-exchange of `top`. The owner of a
-//! LIFO deque pops from the other end, and could pop items of the batch just before the thief's
-//! claim. So a thief of a LIFO deque first *announces* the batch in `top`. An announced batch takes
-//! at most `MAX_ANNOUNCED` items, its *reach*. `index.rs` has the states of `top`.
+//! LIFO deque pops from the other end, without a claim. So it could pop items of the batch just
+//! before the thief's claim, which would still succeed. Therefore a thief of a LIFO deque first
+//! *announces* the batch in `top`. An announced batch takes at most `MAX_ANNOUNCED` items, its
+//! *reach*. `index.rs` has the states of `top`.
 //!
 //! ```text
 //!  thief                                       owner, popping item n
@@ -128,7 +129,7 @@ impl<T> Stealer<T> {
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
     /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
-    /// this call takes one item and moves none. Otherwise it moves the rest as
+    /// this call takes one item and moves none. Otherwise it moves the rest of the batch as
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit) does.
     ///
     /// # Panics
@@ -216,8 +217,8 @@ impl<T> Stealer<T> {
     /// popped them. With `and_pop`, the item that this owner would have popped first goes into the
     /// last slot, for the caller to take out.
     ///
-    /// Returns the number of items moved, or `Retry`. The caller has seen `count` items here, has
-    /// made room for them in `dest`, and is pinned if this deque shrinks.
+    /// Returns the number of items moved, or `Retry` if it is zero. The caller has seen at least
+    /// `count` items here, has made room for them in `dest`, and is pinned if this deque shrinks.
     fn move_oldest(
         &self,
         top: Top,

@@ -73,8 +73,9 @@ impl Builder {
     /// Replaced buffers are freed even while stealers exist.
     ///
     /// In return, each steal from the deque pins the thief in the crate's own epoch collector,
-    /// which costs a fence. The collector never runs functions that the program has deferred in
-    /// crossbeam-epoch, and `crossbeam_epoch::pin` makes no steal cheaper.
+    /// which costs a fence. While a thief is pinned, no buffer that it uses is freed. The collector
+    /// never runs functions that the program has deferred in crossbeam-epoch, and
+    /// `crossbeam_epoch::pin` makes no steal cheaper.
     ///
     /// Without this setting, the deque keeps outgrown buffers until its drop, or until a
     /// `shrink_to_fit` while no stealer exists. Together they are smaller than the current buffer.

@@ -17,9 +17,10 @@
 //!                                                     the owner withdrew it
 //! ```
 //!
-//! At one index, `top` has at most three states in turn: `OPEN`, `ANNOUNCED`, `WITHDRAWN`. Apart
-//! from their wrap, indices only grow, so no transition leads back to an earlier word. A
-//! compare-exchange on `top` thus succeeds only if `top` has not changed since the thread read it.
+//! At one index, `top` has at most three states in turn: `OPEN`, `ANNOUNCED`, `WITHDRAWN`. Indices
+//! only grow, so `top` returns to an earlier word only after a whole wrap of the indices. Unless a
+//! whole wrap has passed, a compare-exchange on `top` thus succeeds only if `top` has not changed
+//! since the thread read it.
 
 use crate::sync::{Index, STEPS_TO_THE_WRAP};
 

@@ -18,13 +18,14 @@
 //! - **I2** Every slot in `top..bottom` holds an item that is not taken.
 //! - **I3** `top` only grows, and the thread that moves `top` past an item owns that item.
 //! - **I4** If the owner of a LIFO deque takes an item without moving `top`, no thief takes that
-//!   item. A thief of a single item, or the owner, sees the other's write (`LAST_ITEM`). A thief of
-//!   a batch first announces the batch in `top`, and takes at most `MAX_ANNOUNCED` items. Before
-//!   the owner takes one of these items, it withdraws the announcement (`batch.rs`).
+//!   item. At least one of the owner and a thief of a single item sees the other's write
+//!   (`LAST_ITEM`). A thief of a batch first announces the batch in `top`, and takes at most
+//!   `MAX_ANNOUNCED` items. Before the owner takes an item that an announced batch may reach, it
+//!   withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
 //!   then `top` has passed every lower index that shares the slot. So if a thief's claim succeeds,
-//!   its copy is whole. Until the claim, `top` had not passed the item, nor the owner popped it
-//!   (I4).
+//!   the thief's copy is whole: until the claim, `top` had not passed the item, and the owner had
+//!   not popped it (I4).
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through `sync::epoch`, and each of its thieves is pinned while using a buffer.

@@ -88,7 +88,8 @@ impl<T> Stealer<T> {
     ///
     /// Wait-free: one compare-exchange, or two loads if the deque is empty. A loop that repeats on
     /// `Retry` is lock-free. In a LIFO deque, a thief *announces* a batch before it takes it, and
-    /// the owner may *withdraw* the announcement. Each happens at most once for an item.
+    /// the owner may *withdraw* the announcement. Each happens at most once for the batches that
+    /// begin with a given item.
     ///
     /// # Ordering
     ///

@@ -35,9 +35,9 @@
 //! assert_eq!(RUNS.load(Relaxed), 100);
 //! ```
 //!
-//! A thread leaves only after `is_empty` has returned `true`. A `None` from `pop` is not enough,
-//! because `pop` might go around a producer that is half-way through a push. This scheduler has one
-//! fault: its threads spin when there is nothing to do.
+//! A thread leaves only after `is_empty` has returned `true`. A `None` from `pop` is not enough:
+//! `pop` might go around a producer that is half-way through a push, but `is_empty` then returns
+//! `false`. This scheduler has one fault: its threads spin when there is nothing to do.
 //!
 //! # Sleeping
 //!
@@ -128,8 +128,9 @@
 //! A fair scheduler submits its jobs again and again, by
 //! [`Executor::execute_last`](crate::Executor::execute_last), so that other jobs run in between. By
 //! default that method calls `execute`, which is right if all threads take jobs from one FIFO
-//! queue. If threads take their own newest job first, it must put the job into a FIFO queue, such
-//! as the next section's injector. Otherwise a thread would run it before its own older jobs.
+//! queue. If threads take their own newest job first, the method must put the job into a FIFO
+//! queue, such as the next section's injector. Otherwise a thread would run the scheduler's job
+//! before its own older jobs.
 //!
 //! # A deque for each thread
 //!
@@ -137,7 +138,7 @@
 //! [`Worker`](crate::Worker), and a job pushes further jobs to its own thread's deque. The other
 //! threads steal from that deque when they have nothing. [`Searchers`](crate::idle::Searchers) is
 //! an event count that skips a wake-up while another thread searches. In this program an item is a
-//! node of a tree, and pushes two more:
+//! node of a tree, and running it pushes two more:
 //!
 //! ```
 //! use filch::{idle::Searchers, Injector, Stealer, Worker};

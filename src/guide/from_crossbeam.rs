@@ -48,9 +48,9 @@
 //!
 //! # What is different
 //!
-//! *`Injector` never returns `Retry`.* A consumer that loses a race backs off for some nanoseconds
-//! and tries again inside [`steal`](crate::Injector::steal). Loops that handle `Retry` still
-//! compile and work. A [`Stealer`](crate::Stealer) still returns `Retry`.
+//! *`Injector` never returns `Retry`.* A consumer that loses a race backs off for a few
+//! microseconds and tries again inside [`steal`](crate::Injector::steal). Loops that handle `Retry`
+//! still compile and work. A [`Stealer`](crate::Stealer) still returns `Retry`.
 //!
 //! *A consumer hardly waits for a producer that was stopped.* It waits for at most 15 µs and then
 //! goes around that producer. It waits longer only while 8,191 slots are given up already. In
@@ -122,10 +122,11 @@
 //!
 //! ## Closing
 //!
-//! A push before a [`close`](crate::Injector::close) leaves an item that can be taken; a push after
-//! it is refused. So a consumer that finds the injector [closed](crate::Injector::is_closed), and
-//! then [empty](crate::Injector::is_empty), is done. A `None` from [`pop`](crate::Injector::pop),
-//! which is `steal` with an `Option`, is not enough, because `pop` goes around stopped producers:
+//! If a push takes effect before a [`close`](crate::Injector::close), its item can be taken; any
+//! other push is refused. So a consumer that finds the injector
+//! [closed](crate::Injector::is_closed), and then [empty](crate::Injector::is_empty), is done. A
+//! `None` from [`pop`](crate::Injector::pop), which is `steal` with an `Option`, is not enough,
+//! because `pop` goes around stopped producers:
 //!
 //! ```
 //! use filch::Injector;

@@ -149,7 +149,8 @@
 //! filch's waits have a price: they can need threads beyond `num_threads`. The pool adds at most
 //! one for each waiting thread, and has at most [`max_threads`](crate::pool::Builder::max_threads)
 //! in all. A thread that waits on a handle cannot help a task that has begun. For a section that
-//! blocks for long, use [`pool::blocking`](crate::pool::blocking): another thread takes its place.
+//! blocks for long, use [`pool::blocking`](crate::pool::blocking): then another thread takes the
+//! blocked thread's place.
 //!
 //! # Fork and join in a share
 //!

@@ -137,7 +137,7 @@
 //! A thread that waits in `join` for a future does not poll that future. If the thread is a worker
 //! of the same pool, another thread must take its place to poll the future. So inside a future,
 //! `.await` a handle instead of calling `join`. There is no cooperative budget: a future that is
-//! always ready keeps its thread until it ends.
+//! ready at each `.await` keeps its thread until it ends.
 //!
 //! # Timers and sockets
 //!

@@ -84,7 +84,7 @@
 //! # Metrics
 //!
 //! [`trace::prometheus`](crate::trace::prometheus) writes reports as text. For an exporter of the
-//! facade `metrics`, the feature `metrics` publishes the same numbers:
+//! facade `metrics`, the feature `metrics` publishes the same numbers under the same names:
 //!
 //! ```
 //! # #[cfg(feature = "metrics")]
@@ -121,5 +121,5 @@
 //! | YARN, capacity scheduler | `capacity` of a queue, in percent | `weight`, in the same proportions |
 //!
 //! A tenant gets its share on each machine. If all machines are equal, its share of the cluster is
-//! their mean. A machine on which it has no work counts as zero. If its requests go to one machine,
-//! it gets no more than its share there.
+//! the mean of these shares. A machine on which the tenant has no work counts as zero. If its
+//! requests go to one machine only, it gets no more than its share of that machine.

@@ -22,7 +22,8 @@
 //! | wake-ups while a thread is stopped between two instructions | 67,108,864 | `idle/word.rs` | after exactly a multiple of this number, the thread mistakes an old list of sleepers for the present one |
 //!
 //! A consumer that reaches a slot whose producer was stopped waits for at most 15 µs. Then it gives
-//! the slot up as an *orphan*, unless there are 8,191 orphans. No other wait exists inside a queue.
+//! the slot up as an *orphan*, unless there are 8,191 orphans. In no other case does a thread
+//! wait for another inside a queue.
 //!
 //! ```
 //! use filch::idle::EventCount;
@@ -42,12 +43,12 @@
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
 //!   canceller ends one task after the other, so it may come to the awaited task only after the
 //!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
-//!   queue that the token cancels, unless a running task of that queue waits for another such one.
+//!   queue that the token cancels, unless a running task of it waits for another such queue.
 //! - *A destructor that [`Queue::cancel`](crate::fair::Queue::cancel) runs must not wait for tasks
 //!   or queues of the queue's token*, because `cancel` cancels the token only afterwards.
 //! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that
 //!   waits for another task of the queue. The canceller, still in the destructor, cannot drop that
-//!   task. The waiting thread itself drops it in [`join`](crate::JoinHandle::join), and in
+//!   task. The waiting thread itself drops it only in [`join`](crate::JoinHandle::join), and in
 //!   [`TaskGroup::wait`](crate::task::TaskGroup::wait) if the task is a closure. But a thread that
 //!   slept before the cancellation drops only closures, and only if it is a worker of the queue's
 //!   executor.
@@ -58,10 +59,10 @@
 //!   job is queued. That thread begins no *ticket*, which is a job by which a scheduler serves its
 //!   queues. So if a queue's task blocks until another such task has run, the drain may never end.
 //! - *A waiting thread runs the awaited task and the jobs that this task waits for, and no other*.
-//!   There is one exception: in a queue with `max_parallel(1)`, it first runs the tasks in front of
-//!   the awaited task. If there is only other work, another thread takes the waiting thread's
-//!   place. So there can be one more thread for each waiting thread, up to `max_threads`. If no
-//!   thread can take the place, as in a [`LockedPool`](crate::pool::LockedPool), it sleeps.
+//!   But if the task is in a queue with `max_parallel(1)`, the thread first runs the tasks in front
+//!   of it. If there is only other work, another thread takes the waiting thread's place. So there
+//!   can be one more thread for each waiting thread, up to `max_threads`. If no thread can take the
+//!   place, as in a [`LockedPool`](crate::pool::LockedPool), the waiting thread sleeps.
 //! - *The only thread of an executor can sleep for ever*, if no other thread can take its place.
 //!   Suppose that this thread alone serves queue A, and that a second scheduler is over A. If the
 //!   thread waits for a task of the second scheduler, and is not inside a task of A, no thread
@@ -101,7 +102,7 @@
 //! - *A queue's task that a waiting thread runs, or that is cancelled, leaves a tombstone*. That is
 //!   a job with nothing to run, which keeps some 150 bytes until the queue reaches it. A
 //!   [`capacity`](crate::fair::QueueBuilder::capacity) bounds the tombstones. A pool's worker
-//!   removes such jobs from its own deque.
+//!   removes such jobs from its own deque, at once or by a later sweep.
 //! - *In a scheduler over [`Inline`](crate::executor::Inline), a thread that spawns a task also
 //!   runs the tasks that other threads spawn meanwhile.* The executor has no threads of its own.
 //!   The call returns when no task is left.
@@ -197,7 +198,8 @@
 //! handler](crate::fair::Builder::panic_handler) gets the payload.
 //!
 //! *When a queue's weight changes*, the default policy scales the queue's lead over the other
-//! queues. For leases under way, the scaled lead can be wrong by the longest task on each thread.
+//! queues to the new weight. For leases under way, the scaled lead can be wrong by the longest task
+//! on each thread.
 //!
 //! *Service is time on a thread*, whether the task computes or blocks. A task that waits for a disk
 //! costs as much as one that computes for the same time. A wait in

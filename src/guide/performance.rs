@@ -59,7 +59,7 @@
 //! | `spawn`, whatever it captures | one: the task, with the closure and the result in it |
 //! | `join` on a worker | none |
 //! | a job of a `scope`, captures of at most two words | none |
-//! | the first four jobs with three to six words that a worker spawns in its own scope | none |
+//! | the first four jobs with captures of three to six words that a worker spawns in a scope it opened | none |
 //! | any other job of a `scope` without a handle | one |
 //! | a job of a `scope` with a handle | one |
 //! | `task().token(…)` | at least one in addition |
@@ -99,8 +99,8 @@
 //!
 //! *Waking a thread is slow*: some microseconds, most of them in the kernel. Before a worker
 //! sleeps, it searches for up to 3 µs, or for 22 µs if its last sleep was shorter than 50 µs. So
-//! bursts that follow each other closely wake no thread. The price is the processor time of the
-//! search. An idle pool uses none.
+//! bursts that follow each other closely need wake no thread. The price is the processor time of
+//! the search. An idle pool uses none.
 //!
 //! *Pools use asymmetric fences.* Each spawn notifies the workers, on Linux without a fence. In
 //! return, a worker that goes to sleep makes a system call, which interrupts the other threads of
@@ -160,7 +160,7 @@
 //!
 //! [`from_dotnet`](super::from_dotnet) names the articles of Toub and Duffy. A ratio of two
 //! contenders in one run says more than either number. Rows with two threads depend on where the
-//! system has put them. The first line of a table says how long a cache line takes to the other
+//! system has put them. The first line of each table says how long a cache line takes to the other
 //! core and back.
 //!
 //! Measure your own program, too. [`ThreadPool::metrics`](crate::ThreadPool::metrics) always counts

@@ -127,7 +127,7 @@ impl EventCount {
     /// Either thread is sure to see the change only after it has called `prepare` again. A thread
     /// that prepares after this call sees the change, and can take the notification in place of an
     /// earlier thread. The earlier thread can then sleep. If all prepared threads are notified
-    /// already and no thread sleeps, this call adds nothing.
+    /// already and no thread sleeps, this call adds nothing, because those threads will look again.
     ///
     /// Lock-free. Costs a fence and a load while no thread is prepared or asleep.
     ///
@@ -196,7 +196,8 @@ impl EventCount {
     /// Notifies every thread that is prepared or asleep.
     ///
     /// Each thread that prepared before the call is notified, even if other threads prepare
-    /// afterwards. In all else, this call is like [`notify_one`](Self::notify_one).
+    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. The caller first makes
+    /// the change. Progress and cost are those of `notify_one`.
     ///
     /// # Examples
     ///

@@ -95,9 +95,9 @@ impl EventCount {
 impl<'a> Prepared<'a> {
     /// Cancels the sleep. Dropping the value does the same.
     ///
-    /// Suppose a notifier notified this thread of a change, and this thread cancels because it
-    /// found something else. To have another thread look for the change, this call passes one
-    /// notification on to another thread, if every prepared thread has been notified. Lock-free.
+    /// If every prepared thread has been notified, this call passes one notification on to another
+    /// thread. This thread might have cancelled because it found something other than the announced
+    /// change; then the other thread looks for the change. Lock-free.
     ///
     /// # Examples
     ///
@@ -116,8 +116,8 @@ impl<'a> Prepared<'a> {
     /// [`prepare`](EventCount::prepare).
     ///
     /// Rarely, this call returns without a notification. If a notification caused the return, the
-    /// notifier's earlier writes happen before it. The writes of a second notifier are certain to
-    /// be visible only after the next [`prepare`](EventCount::prepare).
+    /// notifier's earlier writes happen before the return. The writes of a second notifier are
+    /// certain to be visible only after the next [`prepare`](EventCount::prepare).
     ///
     /// # Examples
     ///

@@ -40,9 +40,9 @@
 //! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. After the unlinking,
 //!   and before the reuse or freeing, it finds that there is no visitor.
 //! - **I7** The pointer beside `head` or `tail` points to the segment whose number is in that word.
-//!   If that segment is used up, it might point to the next. A consumer that reads the pointer
-//!   between its read of `head` and its claim gets the claimed slot's segment. A producer that
-//!   reads the pointer after its claim gets the claimed slot's segment or a later one.
+//!   If that segment is used up, the pointer might point to the next. A consumer that reads the
+//!   pointer between its read of `head` and its claim gets the claimed slot's segment. A producer
+//!   that reads the pointer after its claim gets the claimed slot's segment or a later one.
 //! - **I8** Lasting segments are freed with the injector, and `spares` has room for all of them.
 //! - **I9** `push_batch` puts an iterator's items into a *chunk* on its stack. The items of a chunk
 //!   from `next` to `len` are initialised, and are not pushed yet.
@@ -150,8 +150,8 @@ const KEPT: usize = 64 << 10;
 /// wait. If a producer is stopped between claiming a slot and filling it, the slot's consumer waits
 /// for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 are given up already.
 ///
-/// No thread waits for a consumer. Apart from the wait above, a stopped thread delays only the
-/// reuse of segments and the freeing of memory.
+/// No thread waits for a consumer. Apart from the wait for a stopped producer, a stopped thread
+/// delays only the reuse of segments and the freeing of memory.
 ///
 /// # Ordering
 ///

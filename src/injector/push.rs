@@ -140,8 +140,9 @@ impl<T> Injector<T> {
     ///
     /// # Errors
     ///
-    /// Returns the item in [`Closed`] if the injector is closed. A push that comes at the same time
-    /// as a [`close`](Self::close) is refused, or its item can be taken.
+    /// Returns the item in [`Closed`] if the injector is closed. A push and a concurrent
+    /// [`close`](Self::close) take effect one after the other: the push is refused, or its item can
+    /// be taken.
     ///
     /// # Examples
     ///
@@ -195,7 +196,7 @@ impl<T> Injector<T> {
     ///
     /// Items that share a fetch-add are pushed together. Consumers take them in their order, unless
     /// the producer is stopped between two of them. Then a consumer might give up the earlier
-    /// item's slot, and a later item is taken first.
+    /// item's slot, and a consumer can take a later item first.
     ///
     /// # Panics
     ///

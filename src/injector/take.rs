@@ -160,8 +160,8 @@ impl<T> Injector<T> {
 
     /// Returns whether the last sweep found that all items pushed so far were taken.
     ///
-    /// Reads `tail` last. If it were read first, it might lack items that were pushed before the
-    /// last settled item was taken (QUIET), and `true` could be wrong. In a busy injector,
+    /// Reads `tail` last, so that `tail` counts every item that was pushed before the last settled
+    /// item was taken (QUIET). In the other order, `true` could be wrong. In a busy injector,
     /// `settled` is mostly behind `head`, and then this call does not read `tail`.
     #[inline(always)]
     pub(super) fn is_quiet(&self, head: Head) -> bool {

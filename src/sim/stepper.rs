@@ -73,7 +73,8 @@ impl Stepper {
         Stepper { turns, threads }
     }
 
-    /// Returns a builder for a fair scheduler that runs on this stepper and its clock.
+    /// Returns a builder for a fair scheduler that runs on this stepper and measures by its
+    /// clock.
     ///
     /// # Examples
     ///
