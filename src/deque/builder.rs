@@ -72,10 +72,10 @@ impl Builder {
     /// the initial capacity, or a lower one that [`shrink_to_fit`](Worker::shrink_to_fit) has set.
     /// Replaced buffers are freed even while stealers exist.
     ///
-    /// In return, each steal from the deque pins the thief in the crate's own epoch collector,
-    /// which costs a fence. While a thief is pinned, no buffer that it uses is freed. The collector
-    /// never runs functions that the program has deferred in crossbeam-epoch, and
-    /// `crossbeam_epoch::pin` makes no steal cheaper.
+    /// In return, each steal from the deque pins the thief in an epoch collector, which costs a
+    /// fence. While a thief is pinned, no buffer that it uses is freed. The collector is not the
+    /// default one of crossbeam-epoch. So a steal never runs functions that the program has
+    /// deferred there, and a thread that is pinned there pays for the fence, too.
     ///
     /// Without this setting, the deque keeps outgrown buffers until its drop, or until a
     /// `shrink_to_fit` while no stealer exists. Together they are smaller than the current buffer.

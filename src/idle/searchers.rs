@@ -165,11 +165,11 @@ impl Searchers {
     }
 }
 
-/// A thread that searches: [`Searchers::search`].
+/// The record that a thread searches. [`Searchers::search`] returns it.
 ///
 /// Dropping a `Search` has the effect of [`found`](Self::found) with an `is_more` that returns
-/// `true`. If a thread forgets the `Search` ([`mem::forget`]), the thread counts as searching for
-/// ever. [`Searchers::notify_one`] then wakes no thread any more.
+/// `true`. If the `Search` is forgotten ([`mem::forget`]), its thread counts as searching for ever.
+/// [`Searchers::notify_one`] then wakes no thread any more.
 #[must_use = "notifiers rely on a searching thread, which must end in `found` or `prepare`"]
 pub struct Search<'a> {
     searchers: &'a Searchers,

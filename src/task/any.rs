@@ -30,10 +30,10 @@ impl Common {
         self.deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Takes a counted task off its queue's count (I8): by `count`, or else by the task's gate. But
-    /// a littered gate (`is_littered`) leaves a task there whose job is still queued (`has_job`).
-    /// The caller drops the returned guard when the task has ended, and the drop notifies the
-    /// queue. If the gate took the task off, the queue is not idle before that drop.
+    /// Removes a counted task from its queue's count of tasks (I8): by `count`, or else by the gate.
+    /// If the gate is littered (`is_littered`) and the task's job is still queued (`has_job`), the
+    /// task stays in the count. The caller drops the returned guard when the task has ended, which
+    /// notifies the queue. A queue whose gate has removed the task is not idle before that drop.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();

@@ -292,7 +292,8 @@ impl JoinError {
     }
 
     /// Returns the payload of the panic. If the task was a member of a group, the group got the
-    /// payload. For the error of such a task's handle, this call returns a placeholder.
+    /// payload. On the error that the task's own handle returned, this call then returns a
+    /// placeholder.
     ///
     /// # Panics
     ///

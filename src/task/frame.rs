@@ -16,9 +16,8 @@ pub(super) struct Frame {
     pub(super) state: *const State,
     /// The flag that asks all tasks of the queue `home` to stop. Null if there is no queue.
     pub(super) stop: *const AtomicBool,
-    /// The thread's right to run jobs, which it lends to another thread while it blocks. The right
-    /// is a *ticket*, to serve a scheduler's queues, or a *place* in a pool. `None` if the thread
-    /// has neither.
+    /// What the thread lends to another thread while it blocks: its *ticket*, the job by which it
+    /// serves a scheduler's queues, or its *place* in a pool. `None` if it has neither.
     pub(super) ticket: Option<*const dyn Ticket>,
     /// Whether the thread is a *guest*: a worker for the time of one call, perhaps inside a task of
     /// another executor.

@@ -152,8 +152,8 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Drops the future, and stores the cause for the handle. `is_polled` says whether the caller
-    /// has polled the future. If it has, it runs the future's job, so that job is no longer in a
-    /// queue.
+    /// has polled the future. Only a thread that has taken the future's job polls the future. So
+    /// the job is then no longer in a queue.
     ///
     /// # Safety
     ///

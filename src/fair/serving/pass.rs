@@ -17,10 +17,10 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited, is_telling};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The bound on a queue's *litter*: the queued jobs of tasks that have ended and have left the
-/// queue's count. While a queue has this much litter, a further task does not leave the count if it
-/// ends before a server takes its job. It leaves the count when a server takes the job. So the
-/// number of queued jobs is bounded, too: by the queue's capacity plus this bound.
+/// The bound on a queue's *litter*. A task that a waiting thread runs or cancels ends while its job
+/// is still queued. Such a task leaves the queue's count of tasks, and its job is then litter. But
+/// at this bound, the task stays in the count until a server takes its job. So the number of queued
+/// jobs is at most the queue's capacity plus this bound.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

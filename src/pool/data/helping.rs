@@ -239,9 +239,9 @@ impl View {
         let stolen = server.stealer().steal_some(|index, words| {
             is_at_or_above(index, began) && is_such(words, self.wait, self.depth) && is_so()
         });
-        // A server offers its held halves when a service begins. So it holds only halves that were
-        // made in its innermost service. This service is that one or encloses it, so the halves
-        // were made in this service, too.
+        // A server offers its held halves when a service begins. So each half that it still holds
+        // was made in its innermost service. `self` is that innermost service or encloses it. So
+        // the half was made within `self`, too.
         stolen.or_else(|| server.take_held(raids, &is_so))
     }
 
