@@ -1,5 +1,5 @@
-//! Tests when a fair scheduler submits a ticket. The executor keeps its jobs, which are tickets,
-//! until the test runs one.
+//! Tests when a fair scheduler submits a ticket. In most tests, the executor keeps its jobs, which
+//! are tickets, until the test runs one.
 
 use crate::common::waiting::{MINUTE, ended, in_a_minute};
 use filch::executor::{Reason, Rejected};
