@@ -9,6 +9,7 @@
 //! | `MADE` | `make`, `get` | `what_is_made_once_is_seen` |
 //! | `OPENED` | `open`, `begin` | `settings_are_seen_by_who_serves` |
 //! | `OPENED` | `begin_sweep`, `begin` | `who_serves_sees_a_sweep` |
+//! | `OPENED` | `end_pause`, `begin` | `who_serves_a_queue_after_its_pause_sees_that_it_is_cancelled` |
 //! | `ENDED` | `end_tasks`, `look` | `who_finds_a_queue_idle_sees_its_tasks` |
 //! | `ENDED` | `end_tasks`, `close` | `who_closes_an_idle_queue_sees_its_tasks` |
 //! | `ENDED` | `end_tasks`, `end_lease`, `let_go` | `one_finds_a_queue_over_and_sees_all` |
@@ -97,6 +98,31 @@ fn who_serves_sees_a_sweep() {
         life.open(true);
         let (is_swept, is_unseen) = (sweeper.join().unwrap(), server.join().unwrap());
         assert!(!is_swept || !is_unseen);
+    });
+}
+
+/// The canceller of a paused queue sets a flag, and then ends the pause. A thread that serves the
+/// queue then sees the flag, and begins none of its tasks.
+#[test]
+fn who_serves_a_queue_after_its_pause_sees_that_it_is_cancelled() {
+    let name = "who_serves_a_queue_after_its_pause_sees_that_it_is_cancelled";
+    model(name, Exhaustive, || {
+        let life = Arc::new(Life::nothing());
+        life.open(true);
+        let is_cancelled = Arc::new(AtomicU64::new(0));
+        let servers = [(); 2].map(|()| {
+            let (life, is_cancelled) = (life.clone(), is_cancelled.clone());
+            spawn(move || {
+                if begin(&life, false) {
+                    assert_eq!(is_cancelled.load(Relaxed), 1);
+                    life.end_lease();
+                }
+            })
+        });
+        life.cancel();
+        is_cancelled.store(1, Relaxed);
+        life.end_pause();
+        servers.into_iter().for_each(|it| it.join().unwrap());
     });
 }
 

@@ -218,8 +218,9 @@ use crate::sync::order::{FencePair, Pair};
 /// A thread that finds a value in a [`Once`](line::once::Once) sees the writes that made the value.
 const MADE: Pair = Pair::named("fair::MADE");
 
-/// A thread that takes a lease sees the settings of the queue. Between two queues of one slot, the
-/// registry's lock orders the end of the first before the opening of the second.
+/// A thread that takes a lease sees the settings of the queue. If a cancellation has ended the
+/// queue's pause, that thread also sees the flag of the cancellation. Between two queues of one
+/// slot, the registry's lock orders the end of the first before the opening of the second.
 const OPENED: Pair = Pair::named("fair::OPENED");
 
 /// A thread that sees that tasks have ended sees all their writes. The thread that frees a slot

@@ -352,8 +352,8 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_place(&self) -> bool;
 
-    /// Runs a task in a free place, unless another thread has claimed the task. Returns `false` if
-    /// no place is free. In an ordered queue, the tasks in front of this task run first.
+    /// Runs an unclaimed task in a free place. Returns `false` if no place is free, or the queue is
+    /// cancelled. In an ordered queue, the tasks in front of this task run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
     /// Runs a task in the place that this thread holds further up its stack, unless another thread

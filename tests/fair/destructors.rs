@@ -341,6 +341,33 @@ fn a_worker_joins_a_task_of_a_paused_queue_that_is_being_cancelled() {
     }
 }
 
+/// The pool's only worker begins to join a task of a paused queue as a shutdown ends the pause. The
+/// task must not begin, although the shutdown comes to its queue only after the worker has waited.
+#[test]
+fn a_worker_joins_a_task_of_a_paused_queue_as_a_shutdown_ends_the_pause() {
+    for limit in [1, 2] {
+        in_a_minute(move || {
+            let pool = ThreadPool::new(1).unwrap();
+            let fair = FairScheduler::over(pool.clone());
+            let [first, second] =
+                ["a", "b"].map(|it| fair.queue(it).max_parallel(limit).paused().build().unwrap());
+            let ((begins, begun), (joins, joined)) = (mpsc::channel(), mpsc::channel());
+            let _first = spawn_at_drop(&first, move || joined.recv_timeout(MINUTE).unwrap());
+            let task = second.spawn(|| ());
+            let worker = pool.spawn(move || {
+                begins.send(()).unwrap();
+                let joined = task.join();
+                joins.send(()).unwrap();
+                joined
+            });
+            begun.recv_timeout(MINUTE).unwrap();
+            thread::sleep(Duration::from_millis(5));
+            fair.shutdown(Shutdown::Cancel).unwrap();
+            assert!(ended(worker).unwrap().unwrap_err().is_cancelled(), "at a limit of {limit}");
+        });
+    }
+}
+
 /// Cancels a paused queue. While the first destructor runs, another thread calls the wait that
 /// `prepare` returns. That thread is no worker.
 fn waits_beside_a_cancellation(prepare: impl FnOnce(&Queue) -> Wait) {

@@ -1,15 +1,15 @@
-//! Tests when a fair scheduler submits a *ticket*, a job by which it serves its queues. The
-//! executor keeps the tickets until the test runs one.
+//! Tests when a fair scheduler submits a *ticket*, a job by which it serves its queues. In most
+//! tests, the executor keeps the tickets until the test runs one.
 
-use crate::common::waiting::ended;
+use crate::common::waiting::{MINUTE, ended, in_a_minute};
 use filch::executor::{Reason, Rejected};
 use filch::fair::{FairScheduler, Pick, Policy, Queue, Ready, Service};
 use filch::sim::Stepper;
-use filch::{Executor, Job};
+use filch::{Executor, Job, ThreadPool};
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -279,4 +279,30 @@ fn a_scheduler_shows_how_many_tickets_it_has_out() {
     assert_eq!(format!("{fair:?}"), shown("pending: 1, tickets: 1"));
     tray.run_all();
     assert_eq!(format!("{fair:?}"), shown("pending: 0, tickets: 0"));
+}
+
+/// A lease has taken its queue out of the ready set, so the only other ticket finds no queue and
+/// leaves. Then the lease finds the first of two new tasks. The second must not wait for the first.
+#[test]
+fn a_task_behind_one_that_a_lease_finds_as_its_queue_runs_dry_is_served() {
+    in_a_minute(|| {
+        let pool = ThreadPool::new(2).unwrap();
+        let queue = FairScheduler::over(pool.clone()).queue("q").build().unwrap();
+        let [(starts, started), (goes, go), (runs, ran), (serves, served)] =
+            [(); 4].map(|()| mpsc::channel());
+        let busy = pool.spawn(move || {
+            starts.send(()).unwrap();
+            go.recv_timeout(MINUTE).unwrap();
+        });
+        started.recv_timeout(MINUTE).unwrap();
+        queue.spawn_detached(move || runs.send(()).unwrap()).unwrap();
+        ran.recv_timeout(MINUTE).unwrap();
+        let first = queue.spawn(move || served.recv_timeout(MINUTE / 4).unwrap());
+        queue.spawn_detached(move || serves.send(()).unwrap()).unwrap();
+        // The other worker, and with it the other ticket, comes while the lease looks once more.
+        thread::sleep(Duration::from_millis(150));
+        goes.send(()).unwrap();
+        ended(first).unwrap();
+        ended(busy).unwrap();
+    });
 }

@@ -237,9 +237,10 @@ impl Life {
         self.0.fetch_update(Relaxed, Relaxed, paused).is_ok()
     }
 
-    /// Ends the pause of a cancelled queue. The caller has set `Line::is_cancelled`.
+    /// Ends the pause of a cancelled queue. The caller has set `Line::is_cancelled`. The beginning
+    /// of each later lease acquires this step (`OPENED`), so the thread of that lease sees the flag.
     pub fn end_pause(&self) {
-        self.0.fetch_and(!PAUSED, Relaxed); // Relaxed: as in `pause`
+        self.0.fetch_and(!PAUSED, OPENED.release());
     }
 
     /// Closes the queue, because its last handle is dropped. Resumes a paused queue, because no

@@ -84,7 +84,8 @@ pub(crate) struct Line {
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and
     /// drop jobs. Relaxed everywhere: the flag publishes no data. A server that misses the flag may
-    /// still begin a job that it has taken, which a cancellation permits.
+    /// still begin a job that it has taken, which a cancellation permits. But a server whose lease
+    /// begins after a cancellation has ended the queue's pause sees the flag (`Life::end_pause`).
     pub(crate) is_cancelled: AtomicBool,
     reason: Mutex<Option<Text>>,
     /// How many queued jobs belong to tasks that have ended and left the life word's count. Relaxed

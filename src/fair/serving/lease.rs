@@ -15,6 +15,7 @@ use crate::fair::policy::{Pick, Service};
 use crate::fair::scheduler::Scheduler;
 use crate::fair::scheduler::drops::{drop_job, sweep};
 use crate::fair::scheduler::ends::end_lease;
+use crate::fair::scheduler::look::look_after;
 use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, Relaxed, thread};
 use crate::task::{AnyTask, Cause, Ended, Job, Polled};
@@ -182,7 +183,7 @@ fn run_tasks(
             let Some(task) = lane.next_yielded() else { break };
             run_yielded(scheduler, line, task, progress, &mut lane);
         }
-        match lane.next().or_else(|| scheduler.queues.run_dry(tier, line)) {
+        match lane.next().or_else(|| next_as_dry(scheduler, tier, line)) {
             Some(next) => entry = next,
             None => {
                 progress.tell(line);
@@ -192,6 +193,14 @@ fn run_tasks(
     };
     lane.end();
     is_dry
+}
+
+/// Takes the queue out of the ready set, but returns a job if one has come meanwhile. A ticket that
+/// found the set empty may have left. So makes sure that another thread serves the next job (I4).
+fn next_as_dry(scheduler: &Arc<Scheduler>, tier: &Tier, line: &Line) -> Option<QueuedJob> {
+    let next = scheduler.queues.run_dry(tier, line)?;
+    look_after(scheduler, line);
+    Some(next)
 }
 
 /// The caller has a lease. Runs an ordered queue's tasks in order, up to and including `task`.

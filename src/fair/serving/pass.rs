@@ -57,6 +57,12 @@ impl Gate for Pass {
         if !line.life.begin_lease(line.limit()) {
             return false;
         }
+        if line.is_cancelled.load(Relaxed) {
+            // The queue was cancelled after `drops_here` looked. A cancellation also ends the pause
+            // of a paused queue, whose tasks must not begin. The caller's next look drops the task.
+            end_lease(scheduler, line);
+            return false;
+        }
         let start = scheduler.queues.clock.nanos();
         let (mut in_turn, mut at_once, mut progress) = (Some(false), false, Progress::new(start));
         let charged = serving(scheduler, line, start, Pick::of(line.slot), None, || {
