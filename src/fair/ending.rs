@@ -46,6 +46,9 @@ impl Queue {
     /// drops the missed task. The result does not count missed tasks. If the destructor of a
     /// dropped task waits for another task of the queue, that other task is dropped uncounted.
     ///
+    /// A dropped task's destructor may itself cancel the queue. Once such nested calls have taken
+    /// half of the stack, a further call drops no task. The calls around it drop the other tasks.
+    ///
     /// # Examples
     ///
     /// ```
@@ -57,7 +60,8 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn cancel(&self) -> usize {
-        let dropped = ends::cancel(self.scheduler(), self.line(), self.0.token.reason());
+        let reason = self.0.token.reason();
+        let Some(dropped) = ends::cancel(self.scheduler(), self.line(), reason) else { return 0 };
         // A panic of a listener must not hide the result, nor end a shutdown before it has waited.
         self.scheduler().below.panics.take(|| self.0.token.cancel());
         dropped
@@ -67,9 +71,10 @@ impl Queue {
     /// before it began is not pending.
     ///
     /// A listener of a token can call this before the token's cancellation has reached this queue.
-    /// Then this call cancels the queue first, because the wait might otherwise never end. A poll
-    /// of the future of [`drained`](Self::drained) does the same, and so does
-    /// [`shutdown`](Self::shutdown).
+    /// Then this call cancels the queue first, because the wait might otherwise never end. If the
+    /// executor ends or is cancelled, this call drops the queue's tasks, whose destructors then run
+    /// on this thread. A poll of the future of [`drained`](Self::drained) does the same, and so
+    /// does [`shutdown`](Self::shutdown).
     ///
     /// # Errors
     ///

@@ -230,7 +230,13 @@
 //!
 //! *A cancelled pool does not end* if a queued job's destructor joins a job that awaits a task of a
 //! paused queue over that pool. The task is dropped when the pool reports its end, which is
-//! only after the destructor.
+//! only after the destructor. Nor may a destructor wait for a thread that waits until such a queue
+//! is idle, or until a queue with a sleeping future is.
+//!
+//! *An executor can drop a scheduler's job* without reporting its end or that it is
+//! [cancelled](crate::Executor::is_cancelled). Then the thread that drops the job also drops all
+//! queued tasks, queue by queue. Their destructors must not wait for a thread that waits until a
+//! later queue is idle.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task from
 //! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait

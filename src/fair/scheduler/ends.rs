@@ -6,7 +6,7 @@
 //! waits until the queue may run one more task, and then runs a task itself.
 
 use super::Scheduler;
-use super::drops::{discard, end_futures};
+use super::drops::{discard, end_futures, nested};
 use super::look::{changed, place_is_free};
 use crate::executor::{ExecutorId, Shutdown};
 use crate::fair::LOOK;
@@ -111,12 +111,13 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 }
 
 /// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
-/// task already may still begin it. The caller has a hold or a handle.
-pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Text>) -> usize {
+/// task already may still begin it. The caller has a hold or a handle. Returns `None` if calls
+/// further up this thread's stack cancel the queue.
+pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, why: Option<Text>) -> Option<usize> {
     // This call can end the queue's last task. So it takes a hold: the end of the last lease or
     // hold notifies the threads that wait until the queue is idle.
     line.life.begin_lease_anyway();
-    line.cancel(reason);
+    line.cancel(why);
     // A thread that pushes a job to poll a future sees the cancellation, or this thread sees the
     // job. A thread that begins to wait for a task sees it, too, or this thread sees the joiner.
     LOOK.fence();
@@ -125,10 +126,15 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, reason: Option<Tex
     // `is_cancelled` and stop. Its thread would then drop queued tasks, which the result of this
     // call would not count.
     let panics = &scheduler.below.panics;
-    let dropped = scheduler.below.as_dropper(|| {
+    let drops = || {
         let dropped = discard(panics, line, line.cause());
         dropped + end_futures(panics, line, line.cause())
-    });
+    };
+    let dropped = scheduler.below.as_dropper(|| nested(line, drops));
+    if dropped.is_none() {
+        end_lease(scheduler, line);
+        return None;
+    }
     line.is_cancelled.store(true, Relaxed);
     // Ends a pause, because servers have to drop the tasks that arrive late, and no server comes to
     // a paused queue. The pause ends after the drops above: a server that sees a resumed queue may
@@ -157,13 +163,29 @@ pub(crate) fn cancel_if_there(
 
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
-    // `cancel_each` ends leases, and the end of a lease may submit a ticket. The executor refuses
-    // the ticket, and the drop of the ticket calls this function again on this thread. `CANCELLING`
-    // ends that recursion. If this thread queues a task during `cancel_each`, a later round drops
-    // it. If another thread queues a task, that thread drops it.
+    as_canceller(scheduler, || {
+        wake_waiters(scheduler); // the executor may not have reported its end
+        cancel_each(scheduler);
+    });
+}
+
+/// Drops the tasks of a queue of an ended or cancelled executor, before this thread waits until the
+/// queue is idle. The thread in `cancel_all` may be in a destructor that waits for this thread. So
+/// this thread drops no other queue's tasks, since their destructors may wait for it, too.
+#[cold]
+pub(crate) fn cancel_one(scheduler: &Arc<Scheduler>, line: &Line) {
+    as_canceller(scheduler, || _ = cancel_in(scheduler, line, true));
+}
+
+/// Calls `f`, which drops queued tasks of this scheduler, unless this thread is in such a call.
+fn as_canceller(scheduler: &Arc<Scheduler>, f: impl FnOnce()) {
+    // `f` ends leases, and the end of a lease may submit a ticket. The executor refuses the ticket,
+    // and the drop of the ticket calls `cancel_all` on this thread. `CANCELLING` ends that
+    // recursion. If this thread queues a task during `cancel_each`, a later round drops it. If
+    // another thread queues a task, that thread drops it.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
-        scheduler.below.as_dropper(|| cancel_each(scheduler));
+        scheduler.below.as_dropper(f);
         let _ = CANCELLING.try_with(|it| it.set(outer));
     }
 }
@@ -174,7 +196,7 @@ pub(crate) fn is_cancelling(scheduler: &Scheduler) -> bool {
 }
 
 fn cancel_each(scheduler: &Arc<Scheduler>) {
-    let (below, queues) = (&scheduler.below, &scheduler.queues);
+    let below = &scheduler.below;
     // The first round takes each queue out of its ready set. A thread that pushes a task later
     // finds the queue out of the set, and makes sure itself that the task is run or dropped. While
     // this thread takes a queue out, a ticket that leaves may miss other queues of the same group
@@ -190,23 +212,32 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (mut is_first, mut goes_on) = (true, true);
     while goes_on {
         let (was_ended, mut dropped) = (below.is_ended(), 0);
-        for line in queues.table.iter() {
-            if hold(scheduler, line, line.id()) {
-                if is_first {
-                    queues.take_out(queues.tiers.get(line.tier()), line);
-                }
-                dropped += discard(&below.panics, line, below.cause());
-                if below.is_ended() {
-                    // Relaxed, `is_ended`: another thread that notes the end runs its own rounds.
-                    end_futures(&below.panics, line, below.cause());
-                }
-                end_lease(scheduler, line);
-            }
+        for line in scheduler.queues.table.iter() {
+            dropped += cancel_in(scheduler, line, is_first);
         }
         let ends_later = || !below.is_ended() && below.is_cancelled();
         goes_on = is_first || below.is_ended() != was_ended || dropped != 0 && !ends_later();
         is_first = false;
     }
+}
+
+/// Drops the queued tasks of one queue, and returns how many. If the executor has ended, also ends
+/// the queue's futures. With `takes_out`, first takes the queue out of its ready set.
+fn cancel_in(scheduler: &Arc<Scheduler>, line: &Line, takes_out: bool) -> usize {
+    let (below, queues) = (&scheduler.below, &scheduler.queues);
+    if !hold(scheduler, line, line.id()) {
+        return 0;
+    }
+    if takes_out {
+        queues.take_out(queues.tiers.get(line.tier()), line);
+    }
+    let dropped = discard(&below.panics, line, below.cause());
+    if below.is_ended() {
+        // Relaxed, `is_ended`: another thread that notes the end runs its own rounds.
+        end_futures(&below.panics, line, below.cause());
+    }
+    end_lease(scheduler, line);
+    dropped
 }
 
 /// Marks all queues as cancelled, and returns their tokens. The caller then drops the tasks, queue
@@ -244,6 +275,14 @@ pub(crate) fn mark_all(scheduler: &Arc<Scheduler>) -> Vec<CancelToken> {
 fn wake_joiners(scheduler: &Scheduler) {
     LOOK.fence();
     scheduler.queues.table.iter().for_each(|line| line.joiners.wake());
+}
+
+/// Wakes the threads that wait until a queue is idle, so that each drops that queue's tasks
+/// (`is_quiet`). This thread may reach these tasks much later, because a destructor may wait.
+fn wake_waiters(scheduler: &Scheduler) {
+    for quiet in scheduler.queues.table.iter().filter_map(|line| line.quiet.get()) {
+        scheduler.below.panics.take(|| quiet.notify_all()); // a panic would end no queue
+    }
 }
 
 /// Closes the line's queue, if there is one. As `how` says, also cancels the queue, or resumes the
@@ -347,6 +386,7 @@ pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
 fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     wake_joiners(scheduler);
+    wake_waiters(scheduler); // `cancel_all` does nothing if this thread is in it already
     cancel_all(scheduler);
     // A token's listener may wait for a task that waits for another queue's token. So all tokens
     // are marked as cancelled before the first listener is called.
