@@ -8,7 +8,7 @@ use super::fair_scheduler::FairScheduler;
 use super::policy::tiers::{MakePolicy, Priority, Tiers};
 use super::policy::{Policy, WeightedFair};
 use super::scheduler::Scheduler;
-use super::scheduler::ends::watch_end;
+use super::scheduler::executor_end::watch_end;
 use super::scheduler::queues::Queues;
 use crate::executor::{AtLeastOne, Executor, PanicHandler};
 use crate::sync::lock::Mutex;

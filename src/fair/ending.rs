@@ -5,7 +5,8 @@
 use super::fair_scheduler::FairScheduler;
 use super::queue::Queue;
 use super::queue::handle::LineRef;
-use super::scheduler::ends::{self, end_if_told};
+use super::scheduler::ends;
+use super::scheduler::executor_end::end_if_told;
 use super::scheduler::quiet::{end_all_told, is_quiet, wait_until_all_quiet, wait_until_quiet};
 use crate::executor::{Shutdown, ShutdownError, WouldDeadlock};
 use crate::idle::until;
@@ -45,6 +46,9 @@ impl Queue {
     /// that serves the queue, drops the task. The result does not count such a task. Nor does it
     /// count a task that is dropped because the destructor of another dropped task waits for it.
     ///
+    /// A dropped task's destructor may itself cancel the queue. Once such nested calls have taken
+    /// half of the stack, a further call drops no task. The calls around it drop the other tasks.
+    ///
     /// # Examples
     ///
     /// ```
@@ -56,7 +60,8 @@ impl Queue {
     /// # Ok::<(), filch::fair::QueueError>(())
     /// ```
     pub fn cancel(&self) -> usize {
-        let dropped = ends::cancel(self.scheduler(), self.line(), self.0.token.reason());
+        let reason = self.0.token.reason();
+        let Some(dropped) = ends::cancel(self.scheduler(), self.line(), reason) else { return 0 };
         // A panic of a listener must not hide the result, nor end a shutdown before it has waited.
         self.scheduler().below.panics.take(|| self.0.token.cancel());
         dropped
@@ -67,8 +72,10 @@ impl Queue {
     ///
     /// A listener of a token can call this before the token's cancellation has reached this queue.
     /// If the cancellation can reach the queue only after the listener has returned, the wait might
-    /// never end. So this call first cancels the queue itself. [`shutdown`](Self::shutdown) and a
-    /// poll of the future of [`drained`](Self::drained) do the same.
+    /// never end. So this call first cancels the queue itself. If the executor ends or is
+    /// cancelled, this call drops the queue's tasks, and their destructors run on this thread.
+    /// [`shutdown`](Self::shutdown) and a poll of the future of [`drained`](Self::drained) do the
+    /// same.
     ///
     /// # Errors
     ///

@@ -234,7 +234,7 @@ impl Pool {
     /// pool then has no thread left, only its *guests* (`guest.rs`) can still queue and run jobs.
     /// If there is no guest either, this call drops the queued jobs.
     fn rest_for_good(&self) {
-        let _rests = Finally(|| self.idle.rest()); // the barrier may panic
+        let rests = Finally(|| self.idle.rest()); // the barrier may panic
         let crew = self.crew.lock();
         let is_missing = crew.alive == 0 && !crew.is_closing;
         if is_missing {
@@ -243,6 +243,9 @@ impl Pool {
         drop(crew);
         if is_missing {
             self.fence_as_sleeper();
+        }
+        drop(rests); // before `drop_if_deserted`, which can report the pool's end
+        if is_missing {
             self.drop_if_deserted();
         }
     }
@@ -259,8 +262,8 @@ impl Pool {
                 drop(crew); // from now on a thread that closes the pool waits for this one
                 self.idle.activate(); // so that the pool is not idle while the destructors run
                 self.drop_queued();
+                self.idle.rest_untold(); // `as_own_thread` notifies `quiet`
             });
-            self.idle.rest();
         }
     }
 }

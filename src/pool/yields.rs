@@ -141,16 +141,21 @@ impl Local {
     /// queued already and no worker searches, this call notifies another worker. A thread that
     /// wakes this worker during `run` also notifies another (`own_park.rs`).
     ///
-    /// Two notifications take effect only after `run` has returned. One told this worker of a free
-    /// place: it came before `run`, while the worker slept as a *spare*, since enough others ran.
-    /// The other comes while this worker is prepared, but not yet on the list. A job can run that
-    /// early, because the worker calls the user's `Park::unparker` before it goes on the list.
+    /// If this worker is *spare*, it slept because enough others ran. It might have been notified
+    /// of a free place since. So if too few others run, this call notifies another spare worker.
+    ///
+    /// One notification takes effect only after `run` has returned. It comes while this worker is
+    /// prepared, but not yet on the list. A job can run that early, because the worker calls the
+    /// user's `Park::unparker` before it goes on the list.
     fn run_in_park(&self, run: impl FnOnce()) {
         let (flag, searchers) = (&self.seat.runs_in_park, &self.shared.idle.searchers);
         // Relaxed: `prepare` fences. So a notifier sees the flag, or this worker sees the
         // notifier's change.
         let outer = flag.swap(true, Relaxed);
         searchers.search().prepare().cancel().found(|| self.shared.is_there_work());
+        if !self.shared.run_enough(0) {
+            self.shared.idle.spares.notify_many(1);
+        }
         run();
         flag.store(outer, Relaxed); // Relaxed: a late reader only wakes a worker needlessly
     }

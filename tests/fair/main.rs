@@ -19,6 +19,7 @@ mod fork_lags;
 mod forks;
 #[path = "../common/heap.rs"]
 mod heap;
+mod idle_waits;
 mod ids;
 mod known_bugs;
 mod many_queues;

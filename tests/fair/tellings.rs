@@ -358,3 +358,38 @@ fn tasks_that_spawn_others_as_they_are_dropped_keep_no_canceller_busy() {
         running.join().unwrap();
     });
 }
+
+/// Each destructor cancels its own queue or another one, and so drops the next task inside itself.
+/// A queue's token is cancelled after the last destructor of the queue has begun.
+#[test]
+fn destructors_that_cancel_queues_do_not_overflow_the_stack() {
+    for step in [0, 1] {
+        let fair = over_a_pool();
+        let queues = ["a", "b"].map(|it| fair.queue(it).paused().build().unwrap());
+        let (sends, sent) = mpsc::channel();
+        let begun = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let listeners = [0, 1].map(|at| {
+            let (token, begun) = (queues[at].token().clone(), Arc::clone(&begun));
+            spawn_future(Inline, async move {
+                token.cancelled().await;
+                begun[at].load(SeqCst)
+            })
+        });
+        for index in 0..20_000 {
+            let (other, sends) = (queues[(index + step) % 2].clone(), sends.clone());
+            let begun = Arc::clone(&begun);
+            let cancels = move || {
+                begun[index % 2].fetch_add(1, SeqCst);
+                sends.send(other.cancel()).unwrap();
+            };
+            drop(spawn_at_drop(&queues[index % 2], cancels));
+        }
+        drop(sends);
+        let cancel = thread::spawn(move || queues.map(|it| it.cancel()).iter().sum::<usize>());
+        let dropped = cancel.join().unwrap();
+        let nested: Vec<_> = sent.iter().collect();
+        assert_eq!(nested.len(), 20_000, "each task is dropped");
+        assert_eq!(dropped + nested.iter().sum::<usize>(), 20_000, "each is counted once");
+        assert_eq!(listeners.map(|it| ended(it).unwrap()), [10_000; 2]);
+    }
+}

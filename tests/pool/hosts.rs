@@ -6,7 +6,8 @@ use crate::common::closures::keep_quiet;
 use crate::common::on_drop::OnDrop;
 use crate::common::waiting::{MINUTE, done, in_a_minute};
 use filch::executor::{
-    Inline, Shutdown, ShutdownError, TaskBuilder, ThreadPerJob, WouldDeadlock, spawn_future,
+    Executor, Inline, Shutdown, ShutdownError, TaskBuilder, ThreadPerJob, WouldDeadlock,
+    spawn_future,
 };
 use filch::pool::{self, LockedPool, WorkerThread};
 use filch::{FairScheduler, JoinHandle, ThreadPool, task};
@@ -134,6 +135,43 @@ fn the_end_of_a_pool_waits_for_the_thread_that_drops_its_jobs() {
         drop(release);
         pool.shutdown(Shutdown::Drain).unwrap();
         thread.join().unwrap();
+    }
+}
+
+/// A spawner or the end of a worker drops the last job of a pool that has lost its threads. The
+/// job's destructor shuts the pool down, so the dropping thread tells the pool's end. A listener of
+/// the end waits for a thread that waits until the pool is idle.
+#[test]
+fn a_listener_of_the_end_of_a_deserted_pool_waits_for_an_idle_pool() {
+    for is_of_worker in [false, true] {
+        let ((pool, worker), (tell, told)) = (unstarted(), channel());
+        let (same, other) = (pool.clone(), pool.clone());
+        let last = OnDrop(move || {
+            let (same, tell) = (same.clone(), tell.clone());
+            thread::spawn(move || tell.send(same.wait_idle()).unwrap());
+            thread::sleep(Duration::from_millis(50)); // until that thread sleeps
+            other.shutdown_background(Shutdown::Drain); // wakes that thread
+            thread::sleep(Duration::from_millis(50)); // until it sleeps again
+        });
+        let end = pool.end().unwrap();
+        let listener = spawn_future(Inline, async move {
+            end.cancelled().await;
+            told.recv_timeout(MINUTE / 6)
+        });
+        let drops = move || {
+            if is_of_worker {
+                worker.run_in_waits().unwrap();
+                return pool.spawn_detached(move || drop(last)).unwrap();
+            }
+            let mut worker = Some(worker);
+            let jobs = iter::once_with(|| {
+                drop(worker.take());
+                move || drop(last)
+            });
+            pool.spawn_batch(jobs).unwrap();
+        };
+        thread::spawn(drops).join().unwrap();
+        assert_eq!(done(listener), Ok(Ok(())), "at the end of a worker: {is_of_worker}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common::closures::keep_quiet;
 use crate::common::on_drop::OnDrop;
-use crate::common::waiting::{MINUTE, done, ended, in_a_minute, occupied, wait_for};
+use crate::common::waiting::{MINUTE, Meeting, done, ended, in_a_minute, occupied, wait_for};
 use crate::common::yields::yields;
 use crate::turns::go_on;
 use filch::executor::Shutdown;
@@ -403,6 +403,44 @@ fn a_job_in_a_park_keeps_no_earlier_notification_from_the_others() {
     told.recv_timeout(MINUTE).unwrap();
     assert!(last.join_timeout(MINUTE / 12).is_ok(), "it hangs");
     let_go.send(()).unwrap();
+}
+
+/// Two workers sleep because enough others run. The third worker then blocks, which notifies the
+/// second. But the second first runs a job in its park. That job waits for the last job, which only
+/// the first worker can run.
+#[test]
+fn a_job_in_a_park_keeps_no_free_place_from_the_others() {
+    let gates = Arc::new(Gates::default());
+    let own = Arc::clone(&gates);
+    let builder = ThreadPool::builder().num_threads(1).max_threads(3).keep_alive(MINUTE);
+    let pool = builder.parker(move |_| Gated(ThreadPark::new(), Arc::clone(&own))).build().unwrap();
+    let (all, (tell, told)) = (Arc::new(Meeting::default()), mpsc::channel());
+    let [first, second, third] = [(); 3].map(|()| {
+        let (all, tell, (ends, end)) = (Arc::clone(&all), tell.clone(), mpsc::channel::<()>());
+        let job = move || {
+            pool::blocking(|| all.of(3));
+            if end.recv_timeout(MINUTE).is_ok() {
+                pool::blocking(|| {
+                    tell.send(()).unwrap();
+                    let _ = end.recv_timeout(MINUTE);
+                });
+            }
+        };
+        pool.spawn_detached(job).unwrap();
+        ends
+    });
+    wait_for(|| pool.metrics().num_workers == 3 && pool.metrics().num_blocked == 0);
+    gates.until_sleep(|| drop(first));
+    let (open, before) = mpsc::channel();
+    *gates.before.lock().unwrap() = Some(before);
+    gates.until_sleep(|| drop(second));
+    third.send(()).unwrap();
+    told.recv_timeout(MINUTE).unwrap(); // the second worker is notified
+    let waiting = spawn_waiting(&pool, &tell);
+    let last = pool.spawn(move || drop(waiting));
+    open.send(()).unwrap();
+    told.recv_timeout(MINUTE).unwrap();
+    assert!(last.join_timeout(MINUTE / 12).is_ok(), "it hangs");
 }
 
 /// A destructor waits for the drop of a job that is queued behind its own job.

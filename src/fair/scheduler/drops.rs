@@ -7,7 +7,30 @@ use crate::executor::PanicHandler;
 use crate::fair::line::Line;
 use crate::fair::line::counters::tell;
 use crate::sync::Relaxed;
-use crate::task::{AnyTask, Cancel, Cause, Ended, Job};
+use crate::sync::thread::{Finally, per_thread};
+use crate::task::{AnyTask, Cancel, Cause, Ended, Job, depth};
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::ptr;
+
+per_thread! {
+    /// The queues whose tasks this thread drops in `nested`. The innermost call is the last.
+    static DROPPING: RefCell<Vec<*const Line>> = RefCell::new(Vec::new());
+}
+
+/// Calls `drops`, which drops the tasks of a queue. A destructor may cancel that queue, and so on.
+/// If such calls have taken half of the stack, returns `None`. Then the outer calls drop the rest.
+pub(crate) fn nested(line: &Line, drops: impl FnOnce() -> usize) -> Option<usize> {
+    depth::inside(|| {
+        let is_outer = |it: &RefCell<Vec<_>>| it.borrow().contains(&ptr::from_ref(line));
+        if depth::is_exhausted() && DROPPING.try_with(is_outer).unwrap_or(false) {
+            return None;
+        }
+        let _ = DROPPING.try_with(|it| it.borrow_mut().push(line));
+        let _end = Finally(|| _ = DROPPING.try_with(|it| it.borrow_mut().pop()));
+        Some(drops())
+    })
+}
 
 /// Returns the cause for dropping the queue's jobs, if the queue is cancelled or the executor has
 /// ended. The caller has put a job into the queue, and has fenced since (`LOOK`). A canceller, or a

@@ -13,11 +13,13 @@
 //! | `look.rs` | a queue that may have become ready is served |
 //! | `submit.rs` | a queue accepts a task |
 //! | `drops.rs` | a queued task is dropped |
-//! | `ends.rs` | a lease, a queue or the executor ends |
+//! | `ends.rs` | a lease or a queue ends |
+//! | `executor_end.rs` | the executor ends |
 //! | `quiet.rs` | a thread waits until nothing is pending |
 
 pub(crate) mod drops;
 pub(crate) mod ends;
+pub(crate) mod executor_end;
 pub(crate) mod hand_over;
 pub(crate) mod look;
 pub(crate) mod queues;

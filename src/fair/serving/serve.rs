@@ -6,7 +6,8 @@
 use super::lease::{Lease, run};
 use crate::fair::LOOK;
 use crate::fair::scheduler::Scheduler;
-use crate::fair::scheduler::ends::{self, end_lease};
+use crate::fair::scheduler::ends::end_lease;
+use crate::fair::scheduler::executor_end::cancel_all;
 use crate::fair::scheduler::hand_over::{HandOver, hand_on, hand_over_one};
 use crate::sync::Arc;
 use crate::sync::spin::give_way;
@@ -53,7 +54,7 @@ impl HandOver for Scheduler {
     }
 
     fn cancel_all(this: &Arc<Self>) {
-        ends::cancel_all(this);
+        cancel_all(this);
     }
 }
 

@@ -130,10 +130,16 @@ impl Idle {
 
     /// Counts one active worker less (I4), which is not in the count `running`.
     pub(crate) fn rest(&self) {
-        let order = both(RESTED.acquire(), RESTED.release());
-        if (self.counts.activity.fetch_sub(ACTIVE, order) as u32) == 1 {
+        if self.rest_untold() {
             self.quiet.notify_all();
         }
+    }
+
+    /// Counts one active worker less as `rest` does, but leaves it to the caller to notify `quiet`.
+    /// Returns whether no worker is active any more.
+    pub(crate) fn rest_untold(&self) -> bool {
+        let order = both(RESTED.acquire(), RESTED.release());
+        self.counts.activity.fetch_sub(ACTIVE, order) as u32 == 1
     }
 
     /// Sleeps in `park` until the worker is notified, or for at most `timeout`. Does not sleep if

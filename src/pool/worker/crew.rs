@@ -144,7 +144,7 @@ impl Pool {
     }
 
     /// Removes the seat of a worker that gets no thread. The caller releases the lock, and then
-    /// calls `Idle::rest` and `go`, as `give_up` does.
+    /// counts the worker as resting and gone, as `give_up` does.
     pub(crate) fn remove_vacancy(&self, crew: &mut Crew, seat: &Arc<Seat>) {
         self.registry.remove(seat);
         crew.taken[seat.index] = false;
@@ -152,10 +152,11 @@ impl Pool {
     }
 
     /// If `result` is an error, counts the thread that could not start as resting and gone. The
-    /// caller holds no lock, because this can call the user's wakers.
+    /// caller holds no lock, because this can call the user's wakers. These can wait for the pool's
+    /// end, so they are called last, by `go`.
     fn give_up<T>(&self, result: &io::Result<T>) {
         if result.is_err() {
-            self.idle.rest();
+            self.idle.rest_untold();
             self.go();
         }
     }
@@ -343,9 +344,9 @@ impl Pool {
         this.give_up(&result);
     }
 
-    /// Counts a thread as gone. The last thread of a closing pool first calls `tell_end`, which
-    /// reports the pool's end. During that call the count still includes the thread. So the threads
-    /// that wait for the pool's end also wait for `tell_end`.
+    /// Counts a thread as gone, and notifies `quiet`. The last thread of a closing pool first calls
+    /// `tell_end`, which reports the pool's end. During that call the count still includes the
+    /// thread. So the threads that wait for the pool's end also wait for `tell_end`.
     pub(crate) fn go(&self) {
         let mut present = self.present.load(Relaxed);
         loop {
@@ -355,7 +356,10 @@ impl Pool {
                 present = self.present.load(GONE.acquire());
                 // A destructor that `tell_end` calls might wait for the pool's end. It gets an
                 // error instead, as on a thread of the pool.
-                current::as_stranger(self.id, || self.tell_end());
+                current::as_stranger(self.id, || {
+                    self.idle.quiet.notify_all(); // a listener may wait for a thread that waits
+                    self.tell_end();
+                });
             }
             let less = present - PRESENT;
             match self.present.compare_exchange(present, less, GONE.release(), Relaxed) {
