@@ -72,10 +72,8 @@ impl Queue {
     ///
     /// A listener of a token can call this before the token's cancellation has reached this queue.
     /// If the cancellation can reach the queue only after the listener has returned, the wait might
-    /// never end. So this call first cancels the queue itself. If the executor ends or is
-    /// cancelled, this call drops the queue's tasks, and their destructors run on this thread.
-    /// [`shutdown`](Self::shutdown) and a poll of the future of [`drained`](Self::drained) do the
-    /// same.
+    /// never end. So this call first cancels the queue itself. [`shutdown`](Self::shutdown) and a
+    /// poll of the future of [`drained`](Self::drained) do the same.
     ///
     /// # Errors
     ///

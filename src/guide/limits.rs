@@ -228,14 +228,10 @@
 //!
 //! *A cancelled pool does not end* if a queued job's destructor joins a job that awaits a task of a
 //! paused queue over that pool. The task is dropped when the pool reports its end, but the pool
-//! reports it only after the destructor. So the destructor waits for ever. A destructor must
-//! not wait for a thread that waits until such a queue is idle. The same holds if that queue has a
-//! sleeping future.
+//! reports it only after the destructor. So the destructor waits for ever.
 //!
-//! *An executor can drop a scheduler's job* without reporting its end or that it is
-//! [cancelled](crate::Executor::is_cancelled). Then the thread that drops the job also drops all
-//! queued tasks, queue by queue. Their destructors must not wait for a thread that waits until a
-//! later queue is idle.
+//! *The end of an executor* drops the tasks of a scheduler queue by queue. A destructor must not
+//! wait for a thread that waits until a later queue is idle.
 //!
 //! *A wait for a paused queue* does not notice the cancellation of a task from
 //! [`Job::with_handle`](crate::Job::with_handle): such a task does not know its queue. The wait

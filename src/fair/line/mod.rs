@@ -254,7 +254,7 @@ impl Line {
         self.capacity() < MAX_TASKS
     }
 
-    pub(crate) fn has_jobs(&self) -> bool {
+    fn has_jobs(&self) -> bool {
         !self.jobs.is_empty() || self.yields.get().is_some_and(Yields::has_some)
     }
 

@@ -1,6 +1,7 @@
 //! Ends leases and queues. `executor_end.rs` drops the queued tasks when the executor ends. A
-//! *lease* is a thread's right to run tasks of a queue. A *hold* is a lease under which no task runs. While a
-//! thread has a hold on a queue, the queue's *slot* (its number) is not freed for a later queue.
+//! *lease* is a thread's right to run tasks of a queue. A *hold* is a lease under which no task
+//! runs. While a thread has a hold on a queue, the queue's *slot* (its number) is not freed for a
+//! later queue.
 //!
 //! A *server* is a thread that runs a queue's tasks under a lease. A *joiner* is a thread that
 //! waits until the queue may run one more task, and then runs a task itself.
@@ -105,8 +106,9 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 }
 
 /// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
-/// task already may still begin it. The caller has a hold or a handle. Returns `None` if calls
-/// further up this thread's stack cancel the queue.
+/// task already may still begin it. The caller has a hold or a handle. Returns `None`, and
+/// drops no task, if calls further up this thread's stack cancel the queue and the stack is half
+/// full (`nested`).
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, why: Option<Text>) -> Option<usize> {
     // This call can end the queue's last task. So it takes a hold: the end of the last lease or
     // hold notifies the threads that wait until the queue is idle.

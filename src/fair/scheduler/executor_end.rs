@@ -53,7 +53,6 @@ pub(crate) fn end_if_told(scheduler: &Arc<Scheduler>, line: &Line) {
 fn end(scheduler: &Arc<Scheduler>) {
     scheduler.below.note_end();
     wake_joiners(scheduler);
-    wake_waiters(scheduler); // `cancel_all` does nothing if this thread is in it already
     cancel_all(scheduler);
     // A token's listener may wait for a task that waits for another queue's token. So all tokens
     // are marked as cancelled before the first listener is called.
@@ -66,29 +65,13 @@ fn end(scheduler: &Arc<Scheduler>) {
 
 #[cold]
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
-    as_canceller(scheduler, || {
-        wake_waiters(scheduler); // the executor may not have reported its end
-        cancel_each(scheduler);
-    });
-}
-
-/// Drops the tasks of a queue of an ended or cancelled executor, before this thread waits until the
-/// queue is idle. The thread in `cancel_all` may be in a destructor that waits for this thread. So
-/// this thread drops no other queue's tasks, since their destructors may wait for it, too.
-#[cold]
-pub(crate) fn cancel_one(scheduler: &Arc<Scheduler>, line: &Line) {
-    as_canceller(scheduler, || _ = cancel_in(scheduler, line, true));
-}
-
-/// Calls `f`, which drops queued tasks of this scheduler, unless this thread is in such a call.
-fn as_canceller(scheduler: &Arc<Scheduler>, f: impl FnOnce()) {
-    // `f` ends leases, and the end of a lease may submit a ticket. The executor refuses the ticket,
-    // and the drop of the ticket calls `cancel_all` on this thread. `CANCELLING` ends that
-    // recursion. If this thread queues a task during `cancel_each`, a later round drops it. If
+    // `cancel_each` ends leases, and the end of a lease may submit a ticket. The executor refuses
+    // the ticket, and the drop of the ticket calls this function again on this thread. `CANCELLING`
+    // ends that recursion. If this thread queues a task meanwhile, a later round drops it. If
     // another thread queues a task, that thread drops it.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
-        scheduler.below.as_dropper(f);
+        scheduler.below.as_dropper(|| cancel_each(scheduler));
         let _ = CANCELLING.try_with(|it| it.set(outer));
     }
 }
@@ -99,7 +82,7 @@ pub(crate) fn is_cancelling(scheduler: &Scheduler) -> bool {
 }
 
 fn cancel_each(scheduler: &Arc<Scheduler>) {
-    let below = &scheduler.below;
+    let (below, queues) = (&scheduler.below, &scheduler.queues);
     // The first round takes each queue out of its ready set. A thread that pushes a task later
     // finds the queue out of the set, and makes sure itself that the task is run or dropped. The
     // removal of a queue can hide other queues of its group of slots for a moment
@@ -115,38 +98,21 @@ fn cancel_each(scheduler: &Arc<Scheduler>) {
     let (mut is_first, mut goes_on) = (true, true);
     while goes_on {
         let (was_ended, mut dropped) = (below.is_ended(), 0);
-        for line in scheduler.queues.table.iter() {
-            dropped += cancel_in(scheduler, line, is_first);
+        for line in queues.table.iter() {
+            if hold(scheduler, line, line.id()) {
+                if is_first {
+                    queues.take_out(queues.tiers.get(line.tier()), line);
+                }
+                dropped += discard(&below.panics, line, below.cause());
+                if below.is_ended() {
+                    // Relaxed, `is_ended`: another thread that notes the end runs its own rounds.
+                    end_futures(&below.panics, line, below.cause());
+                }
+                end_lease(scheduler, line);
+            }
         }
         let ends_later = || !below.is_ended() && below.is_cancelled();
         goes_on = is_first || below.is_ended() != was_ended || dropped != 0 && !ends_later();
         is_first = false;
-    }
-}
-
-/// Drops the queued tasks of one queue, and returns how many. If the executor has ended, also ends
-/// the queue's futures. With `takes_out`, first takes the queue out of its ready set.
-fn cancel_in(scheduler: &Arc<Scheduler>, line: &Line, takes_out: bool) -> usize {
-    let (below, queues) = (&scheduler.below, &scheduler.queues);
-    if !hold(scheduler, line, line.id()) {
-        return 0;
-    }
-    if takes_out {
-        queues.take_out(queues.tiers.get(line.tier()), line);
-    }
-    let dropped = discard(&below.panics, line, below.cause());
-    if below.is_ended() {
-        // Relaxed, `is_ended`: another thread that notes the end runs its own rounds.
-        end_futures(&below.panics, line, below.cause());
-    }
-    end_lease(scheduler, line);
-    dropped
-}
-
-/// Wakes the threads that wait until a queue is idle, so that each drops that queue's tasks
-/// (`is_quiet`). This thread may reach these tasks much later, because a destructor may wait.
-fn wake_waiters(scheduler: &Scheduler) {
-    for quiet in scheduler.queues.table.iter().filter_map(|line| line.quiet.get()) {
-        scheduler.below.panics.take(|| quiet.notify_all()); // a panic would end no queue
     }
 }

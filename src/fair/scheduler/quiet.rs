@@ -1,6 +1,4 @@
-//! Waits until a queue has no pending task. `end_lease` notifies the waiting threads. So do `end`
-//! and `cancel_all`, because a waiting thread drops the tasks of its queue itself when the executor
-//! ends or is cancelled.
+//! Waits until a queue has no pending task. `end_lease` notifies the waiting threads.
 //!
 //! A paused queue can contain jobs of tasks that have ended, and no ticket serves it. So the
 //! threads that wait until the queue is idle *sweep* it: they take out these jobs
@@ -9,7 +7,7 @@
 use super::Scheduler;
 use super::drops::sweep_job;
 use super::ends::end_lease;
-use super::executor_end::{cancel_one, end_if_told};
+use super::executor_end::end_if_told;
 use crate::executor::ShutdownError;
 use crate::fair::LOOK;
 use crate::fair::line::Line;
@@ -19,15 +17,8 @@ use crate::sync::spin::give_way;
 use crate::task::is_telling;
 
 /// Returns whether no task of the queue is pending. If the queue is paused, first takes out the
-/// jobs of ended tasks. If the executor has ended or is cancelled, first drops the queue's tasks.
+/// jobs of ended tasks.
 pub(crate) fn is_quiet(scheduler: &Arc<Scheduler>, line: &Line) -> bool {
-    let below = &scheduler.below;
-    // Relaxed, `is_ended`: the caller waits at `quiet`, which `end` notifies. The futures of a
-    // cancelled executor stay until its end. So without a job, this thread has nothing to drop.
-    let drops = || below.is_ended() || below.is_cancelled() && line.has_jobs();
-    if !line.is_idle() && drops() {
-        cancel_one(scheduler, line);
-    }
     loop {
         let look = line.life.look();
         let may_sweep = look.may_be_swept() && look.tasks() != 0;
