@@ -44,7 +44,8 @@ impl Queue {
     /// Other threads may spawn tasks, wait for tasks, wake futures or look for work at the same
     /// time. If this call misses a task because of that, one of these threads, or the next thread
     /// that serves the queue, drops the task. The result does not count such a task. Nor does it
-    /// count a task that is dropped because the destructor of another dropped task waits for it.
+    /// count a task that a wait drops. If the destructor of a dropped task waits for another task
+    /// of the queue, the wait drops that other task.
     ///
     /// A dropped task's destructor may itself cancel the queue. Once such nested calls have taken
     /// half of the stack, a further call drops no task. The calls around it drop the other tasks.

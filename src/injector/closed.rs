@@ -38,8 +38,9 @@ impl<T> Injector<T> {
     /// that proposal, the proposal changes nothing:
     ///
     /// - If this closer has read an `end` other than the final one, its exchange of `end` fails.
-    /// - If it has read the final `end`, it then read an open `tail`, which was not before that end
-    ///   (CLOSED), nor beyond it. So it proposes the final `end` once more.
+    /// - If it has read the final `end`, the open `tail` that it then reads equals that end. It is
+    ///   not smaller (CLOSED), and not larger, because `tail` was closed at that end. So the
+    ///   exchange writes the value that `end` has already.
     #[cold]
     pub(super) fn close_tail(&self) {
         let (end, word) = (&self.tail.end, &self.tail.word);

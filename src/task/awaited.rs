@@ -30,6 +30,8 @@ pub(crate) struct StackKind {
 /// such jobs.
 static ON_STACK: Kind = Kind { run: run_on_stack, drop: give_back };
 
+/// Runs the record.
+///
 /// # Safety
 ///
 /// 1. `Job::on_stack` has filled `capture`, and the record is still on its owner's stack
@@ -44,9 +46,11 @@ unsafe fn run_on_stack(capture: *mut Capture, _: *const Kind) -> bool {
     true
 }
 
+/// Called if the job is dropped unrun. Calls the `give_back` of the record's kind.
+///
 /// # Safety
 ///
-/// 1. `capture` is from `Job::on_stack`, and the promises 1 and 2 of that call still hold.
+/// 1. As in `run_on_stack`.
 unsafe fn give_back(capture: *mut Capture, _: *const Kind) {
     // SAFETY: 1 — `Job::on_stack` has put the pointer into `capture`.
     let head = unsafe { capture.cast::<*const OnStack>().read() };
@@ -63,7 +67,7 @@ impl Job {
     /// # Safety
     ///
     /// 1. The record that begins with `head` stays until the job has run or was dropped.
-    /// 2. The record was made for the kind in `head`, and any thread may run the record.
+    /// 2. The kind in `head` has the functions for this record, and any thread may call them.
     #[inline]
     pub(crate) unsafe fn on_stack(head: *const OnStack) -> Self {
         let mut capture = Capture::uninit();

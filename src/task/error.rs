@@ -292,8 +292,7 @@ impl JoinError {
     }
 
     /// Returns the payload of the panic. If the task was a member of a group, the group got the
-    /// payload. On the error that the task's own handle returned, this call then returns a
-    /// placeholder.
+    /// payload, and the error of the task's own handle has a placeholder.
     ///
     /// # Panics
     ///

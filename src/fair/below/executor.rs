@@ -165,9 +165,10 @@ impl Below {
             if limited.0.home() == id {
                 return Some(limited);
             }
-            // The executor may be a scheduler, whose id is that of its default queue. On a thread
-            // that runs a task of another of its queues, `limited` has returned the gate of that
-            // queue. The default queue's gate is wanted. The scheduler's `Futures` always have it.
+            // The executor may be a scheduler. Its id is that of its default queue, and this call
+            // returns that queue's gate. If this thread runs a task of another queue of that
+            // scheduler, `limited` has returned the other queue's gate. So this asks the
+            // scheduler's `Futures`, which always return the default queue's gate.
             self.executor.futures()?.0.limited().filter(|it| it.0.home() == id)
         })?
     }

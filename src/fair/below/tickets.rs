@@ -20,15 +20,16 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 ///
 /// A thread that makes work visible puts a queue into a ready set, or finds the queue there
 /// already. It then makes sure that a ticket searches, unless there are already `most` tickets, the
-/// greatest allowed number. At least one of those looks for work later. A ticket looks for work
-/// once more if it is the last to stop searching, or if it leaves because it found no task (I4).
+/// greatest allowed number. At least one of these tickets looks for work after the queue became
+/// visible: a ticket looks for work once more if it is the last to stop searching, or if it leaves
+/// because it found no task (I4).
 ///
 /// ```text
 ///  submitter                                   last searching ticket
 ///  ─────────                                   ─────────────────────
 ///  1  put the queue in the ready set           a  stop searching: `found` or `leave`
 ///  2  ── LOOK fence ──                         b  ── LOOK fence ──
-///  3  no ticket searches: submit one           c  there is more work: submit a ticket, or return
+///  3  no ticket searches: submit one           c  if there is more work: submit one, or search on
 ///
 ///  Never: 3 relies on the ticket of a, and c misses the queue of 1, so that no ticket serves it.
 /// ```

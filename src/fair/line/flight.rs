@@ -109,8 +109,9 @@ impl Flight {
     }
 
     /// Ends all waits for permits, because the queue ends its futures. Returns the waiting futures
-    /// whose first jobs are kept here; the caller cancels them. Each other waiting future's spawner
-    /// has yet to call `keep`. It then gets the job back, and cancels the future.
+    /// whose first jobs are kept here; the caller cancels them. If a waiting future's job is
+    /// not kept here, its spawner has not called `keep` yet. That call will return the job, and the
+    /// spawner then cancels the future.
     pub(crate) fn close(&self, by: Cause) -> Vec<AnyTask> {
         let mut permits = self.0.lock();
         permits.over = Some(by);

@@ -78,8 +78,8 @@ pub(crate) struct Line {
     capacity: AtomicU64,
     tier: AtomicUsize,
     /// A hint that the queue may be paused. A server reads it after each task. Only if it is not
-    /// zero does the server read `life`, which costs more. The hint is how often the queue was
-    /// paused, less how often `Line::pause` resumed it. It can stay above zero, because
+    /// zero does the server read `life`, which costs more. The hint is the number of calls
+    /// of `Line::pause` that paused the queue, less those that resumed it. It can stay above zero:
     /// `Life::let_go` and `Life::end_pause` also resume the queue, but do not count here.
     pauses: AtomicUsize,
     /// Set when the queue is cancelled. Running tasks see this and may stop; servers see it and

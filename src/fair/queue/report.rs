@@ -12,10 +12,11 @@ use core::time::Duration;
 /// The metrics of a [`Queue`](crate::fair::Queue) since it was made.
 ///
 /// The numbers are read one after the other. Except for [`pending`](Self::pending), they are exact
-/// while no thread serves the queue. A *lease* is a thread's turn at the queue. It updates the
-/// numbers at its end, and each time that 64 tasks have ended or 10 µs have passed. In a queue with
-/// a [capacity](crate::fair::QueueBuilder::capacity), a task's end is counted before the task's
-/// handle reports it. But `completed` or `panicked` may count a panic only afterwards.
+/// while no thread serves the queue. A *lease* is a thread's turn at the queue. The thread
+/// updates the numbers at the end of its lease, and each time that 64 tasks have ended or 10 µs
+/// have passed. In a queue with a [capacity](crate::fair::QueueBuilder::capacity), the numbers
+/// count a task's end before the task's handle reports it. There is one exception: `completed` or
+/// `panicked` may count a panic only afterwards.
 ///
 /// # Examples
 ///

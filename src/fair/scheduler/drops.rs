@@ -96,9 +96,10 @@ pub(crate) fn sweep_job(panics: &PanicHandler, line: &Line, job: Job) {
 
 /// Takes a *tombstone*, a job whose `task` another thread has claimed, off the count that has it:
 ///
-/// - the life word's count, if the other thread has kept the ended task in it;
+/// - the queue's count of tasks, if the claimer has left the ended task there because `litter` was
+///   at its bound;
 /// - no count, if the task is a future of an earlier queue in the slot;
-/// - otherwise `litter`, the count of the queue's other tombstones.
+/// - otherwise `litter`, the count of such jobs whose tasks have left the count of tasks.
 pub(crate) fn sweep(line: &Line, task: &AnyTask) {
     if task.is_left() {
         line.life.end_tasks(1);

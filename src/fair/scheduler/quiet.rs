@@ -1,8 +1,9 @@
 //! Waits until a queue has no pending task. `end_lease` notifies the waiting threads.
 //!
-//! A paused queue can contain jobs of tasks that have ended, and no ticket serves it. So the
-//! threads that wait until the queue is idle *sweep* it: they take out these jobs
-//! (`line/sweeps.rs`). `sweep_is_due` notifies these threads.
+//! A task that has ended can count as pending until a thread takes its job out of the queue. No
+//! ticket serves a paused queue. So the threads that wait until such a queue is idle *sweep* it:
+//! they take out the jobs of ended tasks (`line/sweeps.rs`). `sweep_is_due` notifies these threads
+//! after a pause, and after a task has left such a job.
 
 use super::Scheduler;
 use super::drops::sweep_job;

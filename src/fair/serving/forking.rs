@@ -13,9 +13,10 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns the index of the shard with the offer. `latch` is the innermost latch
-/// around the fork at which another thread may wait, or null if there is none. Wakes the threads
-/// that sleep at `latch` or at its outer latches, because they may run this fork.
+/// Offers a fork, and returns the index of the shard with the offer. `latch` is the innermost
+/// enclosing latch at which a thread other than the caller can wait, or null if there is none.
+/// Wakes the threads that sleep at `latch` or at its outer latches: they are allowed to run this
+/// fork.
 ///
 /// # Safety
 ///

@@ -15,9 +15,10 @@
 //! can give its *place* away, so that another thread runs in its stead. It leaves `running`, and
 //! then starts a thread or notifies a spare worker.
 //!
-//! So the pool does not run too few workers, even if two leave `running` at once. If the later one
-//! becomes spare, it sees that the other has left, and stays awake if it is needed. If the later
-//! one gives its place away, it starts a thread or notifies a spare worker, such as the other.
+//! So the pool does not run too few workers, even if two leave `running` at once. Let B be
+//! the one that leaves second. If B is about to become spare, it asks again and sees that the first
+//! has left, and stays awake if it is needed. If B gives its place away, it starts a thread or
+//! notifies a spare worker, which can be the first.
 
 use crate::idle::{EventCount, Park, Resting, Search, Searchers};
 use crate::pool::{DOZED, RESTED};

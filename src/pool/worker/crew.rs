@@ -21,9 +21,9 @@ use std::io;
 // An access below without a comment is `Relaxed` because the lock of the crew orders it, or because
 // its value is only a hint.
 impl Pool {
-    /// Starts the threads that the pool lacks. Returns an error if the pool has no thread
-    /// afterwards, because the system gives none, or another thread is closing the pool. The caller
-    /// then refuses its job, because no thread would run the job even if the injector took it.
+    /// Starts the threads that the pool lacks. Returns an error if the pool still has no thread
+    /// afterwards: the system gives none, or another thread is closing the pool. The caller then
+    /// refuses its job, because no thread would run the job even if the injector took it.
     #[cold]
     pub(crate) fn start(this: &Arc<Self>) -> Result<(), Reason> {
         let _ = Pool::start_all(this);

@@ -95,9 +95,8 @@ impl Local {
         while !is_over() {
             looks += 1;
             // With many workers a look takes longer than a yield, so most rounds only yield. The
-            // first look is *deep*: it also finds services within the wait. Otherwise the worker
-            // would see the jobs of these services only when it is about to sleep, after yields
-            // that can take long.
+            // first look is *deep*: it also finds services within the wait, at any level. The next
+            // deep look comes before the worker sleeps, after yields that can take long.
             let may_help = looks.is_power_of_two();
             let is_deep = looks == 1 && again(|| self.shared.is_there_work());
             if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
@@ -203,10 +202,10 @@ impl Local {
         }
         current::aside(|| {
             // If too few workers run, or the pool closes, `recall` clears this worker's flag
-            // `relies_on_others` and rings its bell, but only once. In a section that blocks, that
-            // can come before this wait. Then `relies` returns `false`, and this wait sleeps for at
-            // most `PAUSE`. Relaxed: `recall` clears the flag before it rings the bell, so a worker
-            // that the bell wakes sees the flag cleared.
+            // `relies_on_others` and rings its bell, but only once. If the ring came before this
+            // wait, in a section that blocks, no other ring follows. So if the flag is cleared,
+            // this wait sleeps for at most `PAUSE`. Relaxed: `recall` clears the flag before it
+            // rings the bell, so a worker that the bell wakes sees the flag cleared.
             let relies = || self.seat.relies_on_others.load(Relaxed);
             let is_taken = self.has_stepped_aside.get() && relies();
             let pause = (!is_taken).then_some(PAUSE);
