@@ -21,7 +21,7 @@ pub(crate) const MOST_TICKETS: usize = (FIELD / 2) as usize;
 /// A thread that makes work visible puts a queue into a ready set, or finds the queue there
 /// already. It then makes sure that a ticket searches, unless there are already `most` tickets, the
 /// greatest allowed number. At least one of these tickets looks for work after the queue became
-/// visible. For a ticket looks for work once more if it is the last to stop searching, or if it
+/// visible. A ticket looks for work once more if it is the last to stop searching, or if it
 /// leaves because it found no task (I4).
 ///
 /// ```text
