@@ -1,10 +1,10 @@
 //! Stealing several items at once.
 //!
 //! A thief of a FIFO deque takes a batch by one claim: a compare-exchange of `top`. The owner of a
-//! LIFO deque pops from the other end, without a claim. So it could pop items of the batch just
-//! before the thief's claim, which would still succeed. Therefore a thief of a LIFO deque first
-//! *announces* the batch in `top`. An announced batch takes at most `MAX_ANNOUNCED` items, its
-//! *reach*. `index.rs` has the states of `top`.
+//! LIFO deque pops from the other end, and claims only the last item. So it could pop other items
+//! of the batch just before the thief's claim, which would still succeed. Therefore a thief of a
+//! LIFO deque first *announces* the batch in `top`. An announced batch takes at most
+//! `MAX_ANNOUNCED` items, its *reach*. `index.rs` has the states of `top`.
 //!
 //! ```text
 //!  thief                                       owner, popping item n

@@ -23,9 +23,9 @@
 //!   `MAX_ANNOUNCED` items. Before the owner takes an item that an announced batch may reach, it
 //!   withdraws the announcement (`batch.rs`).
 //! - **I5** The owner writes the slot of an index only while that index is at or above `bottom`. By
-//!   then `top` has passed every lower index that shares the slot. A thief's
-//!   claim succeeds only if `top` had not passed the item and the owner had not popped it (I4). So
-//!   the thief's copy is then whole.
+//!   then `top` has passed every lower index that shares the slot. A thief's claim succeeds only if
+//!   `top` had not passed the item, and the owner had not popped it (I4). So the thief's copy is
+//!   then whole.
 //! - **I6** A buffer that has been replaced is never written again. A deque that does not shrink
 //!   keeps replaced buffers at least as long as a stealer exists. A deque that shrinks frees them
 //!   through `sync::epoch`, and each of its thieves is pinned while using a buffer.

@@ -45,7 +45,7 @@ impl Queue {
     /// time. If this call misses a task because of that, one of these threads, or the next thread
     /// that serves the queue, drops the task. The result does not count such a task. Nor does it
     /// count a task that a wait drops. If the destructor of a dropped task waits for another task
-    /// of the queue, the wait drops that other task.
+    /// of the queue that has not begun, the wait drops that other task.
     ///
     /// A dropped task's destructor may itself cancel the queue. Once such nested calls have taken
     /// half of the stack, a further call drops no task. The calls around it drop the other tasks.

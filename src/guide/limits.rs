@@ -43,7 +43,8 @@
 //! - *A destructor that a cancelled token runs must not wait for another task of that token.* The
 //!   canceller ends one task after the other, so it may come to the awaited task only after the
 //!   wait. If no other thread ends that task, the wait never ends. The destructor may wait for a
-//!   queue that the token cancels, unless a running task of it waits for another such queue.
+//!   queue that the token cancels, unless a running task of that queue waits for another such
+//!   queue.
 //! - *A destructor that [`Queue::cancel`](crate::fair::Queue::cancel) runs must not wait for tasks
 //!   or queues of the queue's token*, because `cancel` cancels the token only afterwards.
 //! - *A destructor that a cancelled queue runs can wait for ever*, if it waits for a thread that

@@ -196,8 +196,8 @@ impl EventCount {
     /// Notifies every thread that is prepared or asleep.
     ///
     /// Each thread that prepared before the call is notified, even if other threads prepare
-    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. The caller first makes
-    /// the change. Progress and cost are those of `notify_one`.
+    /// afterwards. [`notify_one`](Self::notify_one) does not promise that. In all else, this call
+    /// is like `notify_one`.
     ///
     /// # Examples
     ///

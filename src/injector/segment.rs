@@ -1,9 +1,9 @@
 //! A segment: a row of slots, and the link to the next segment. A producer or consumer *claims* a
-//! slot by moving `tail` or `head` past the slot, and then owns the slot. A thread that owns no
-//! slot in a segment or an earlier one finds and uses the segment during a *visit*. Until the visit
-//! ends, the segment is neither reused nor freed. Two cases need no visit: the sweeper, and a look
-//! into the slots of a *lasting* segment, which is freed only with the injector. `mod.rs` has the
-//! invariants I1 to I10.
+//! slot by moving `tail` or `head` past the slot, and then owns the slot. A thread may own no slot
+//! in a segment, and none in an earlier one. Such a thread finds and uses the segment during a
+//! *visit*. Until the visit ends, the segment is neither reused nor freed. Two cases need no visit:
+//! the sweeper, and a look into the slots of a *lasting* segment, which is freed only with the
+//! injector. `mod.rs` has the invariants I1 to I10.
 
 use super::{FILLED, SETTLED};
 use crate::sync::place::{Place, Watch};

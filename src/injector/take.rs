@@ -119,9 +119,9 @@ impl<T> Injector<T> {
             if self.is_surely_empty() {
                 return Steal::Empty;
             }
-            // The caller's `tail` showed no item, but a newer `tail` does: a producer has probably
-            // just added one. If consumers took every item immediately, cache lines would move from
-            // core to core for each item. So this consumer waits for more items first.
+            // The caller's `tail` showed no item, so most likely a producer has just added one. If
+            // consumers took every item immediately, cache lines would move from core to core for
+            // each item. So this consumer first waits a little, and more items may come.
             contention.wait();
             return Steal::Retry;
         }

@@ -141,8 +141,8 @@ impl Local {
     /// queued already and no worker searches, this call notifies another worker. A thread that
     /// wakes this worker during `run` also notifies another (`own_park.rs`).
     ///
-    /// If this worker is *spare*, it slept because enough others ran. It might have been notified
-    /// of a free place since. So if too few others run, this call notifies another spare worker.
+    /// A *spare* worker slept because enough others ran, and might have been notified of a free
+    /// place since. So unless enough others run now, this call notifies another spare worker.
     ///
     /// One notification takes effect only after `run` has returned. It comes while this worker is
     /// prepared, but not yet on the list. A job can run that early, because the worker calls the

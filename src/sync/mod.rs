@@ -106,9 +106,9 @@ mod machine {
     /// The most spare segments that an injector keeps besides those that last until it is dropped.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MAX_OTHERS: usize = 4;
-    /// A sleeper that gives up, for example after its timeout, leaves its entry in the event
-    /// count's list. If at least this many entries are of sleepers that have given up, the next one
-    /// that gives up may clear the list. Clearing is rare, because it wakes all other sleepers.
+    /// A sleeper that gives up, for example after its timeout, can leave its entry in the event
+    /// count's list. It may then clear the list, but only if the owners of at least this many
+    /// entries have given up. Clearing should be rare, because it wakes all other sleepers.
     #[cfg(target_has_atomic = "64")]
     pub(crate) const MANY_GONE: usize = 32;
     /// The number of queues that share a word of a fair scheduler's ready set.

@@ -30,10 +30,10 @@ impl Common {
         self.deadline.is_some_and(|deadline| clock::now() >= deadline)
     }
 
-    /// Removes a counted task from its queue's count of tasks (I8): by `count`, or else by the gate.
-    /// If the gate is littered (`is_littered`) and the task's job is still queued (`has_job`), the
-    /// task stays in the count. The caller drops the returned guard when the task has ended, which
-    /// notifies the queue. A queue whose gate has removed the task is not idle before that drop.
+    /// Removes a counted task from its queue's count of tasks (I8): by `count`, or else by the
+    /// gate. If the gate is littered (`is_littered`) and the job still queued (`has_job`), the task
+    /// stays in the count. The caller drops the returned guard when the task has ended, and that
+    /// drop notifies the queue. If the gate removed the task, the queue is not idle before.
     #[inline]
     pub(super) fn count(&self, count: Count<'_>, how: Ended, has_job: bool) -> Option<Counted<'_>> {
         let may_leave = |gate: &Unwatched<dyn Gate>| has_job && gate.is_littered();
@@ -352,8 +352,8 @@ pub(crate) trait Gate: Send + Sync {
 
     fn has_place(&self) -> bool;
 
-    /// Runs an unclaimed task in a free place. Returns `false` if no place is free, or the queue is
-    /// cancelled. In an ordered queue, the tasks in front of this task run first.
+    /// Runs a task in a free place, unless another thread has claimed it. Returns `false` if no
+    /// place is free, or the queue is cancelled. In an ordered queue, earlier tasks run first.
     fn try_pass(&self, task: &AnyTask) -> bool;
 
     /// Runs a task in the place that this thread holds further up its stack, unless another thread

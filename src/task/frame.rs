@@ -17,7 +17,8 @@ pub(super) struct Frame {
     /// The flag that asks all tasks of the queue `home` to stop. Null if there is no queue.
     pub(super) stop: *const AtomicBool,
     /// What the thread lends to another thread while it blocks: its *ticket* or its *place* in a
-    /// pool. A ticket is the job by which it serves a scheduler's queues.
+    /// pool. A ticket is the job by which it serves a scheduler's queues. `None` if the thread has
+    /// neither.
     pub(super) ticket: Option<*const dyn Ticket>,
     /// Whether the thread is a *guest*: a worker for the time of one call, perhaps inside a task of
     /// another executor.

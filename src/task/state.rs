@@ -231,8 +231,9 @@ impl State {
 
     /// Marks the task as counted in its queue's count of tasks, unless a thread has claimed the
     /// task. Returns whether it was marked. A claimer of a marked task takes it off the count. If
-    /// `others_know` is `false`, other claimers would not do so. Then marks the task only if the
-    /// caller has the last reference, and alone can claim it. Called at most once for each task.
+    /// `others_know` is `false`, other claimers would not do so. Then this call marks the task only
+    /// if the caller has the last reference, and so alone can claim it. Called at most once for
+    /// each task.
     pub(super) fn be_counted(&self, others_know: bool) -> bool {
         let may_be = |state| state & CLAIMED == 0 && (others_know || state < 2 * REFERENCE);
         let counted = |state| may_be(state).then_some(state | COUNTED);

@@ -73,7 +73,8 @@ impl Tickets {
         self.0.fetch_add(SEARCHING + GUARD, Relaxed);
     }
 
-    /// Counts the caller's ticket again, as searching: a refusal or panic dropped its successor.
+    /// Counts the caller's ticket again, as searching: its successor was refused, or the executor
+    /// has panicked. After a panic, the successor may still run; then both are counted.
     pub fn take_back(&self) {
         let back = |word: u64| Some((word + TICKET + SEARCHING - GUARD) & !ORPHANED);
         let _ = self.0.fetch_update(Relaxed, Relaxed, back);

@@ -170,8 +170,8 @@ impl Life {
         Look(self.0.fetch_sub(TASK * count, order) - TASK * count)
     }
 
-    /// Begins a lease, unless the queue has `limit` or more leases, is paused, or is over. Returns
-    /// whether the lease has begun.
+    /// Begins a lease, unless the slot has no queue, or the queue is over, is paused, or has
+    /// `limit` or more leases. Returns whether the lease has begun.
     #[inline]
     pub fn begin_lease(&self, limit: usize) -> bool {
         self.begin(|look| !look.is_paused() && look.leases() < limit)
@@ -238,7 +238,7 @@ impl Life {
     }
 
     /// Ends the pause of a cancelled queue. The caller has set `Line::is_cancelled`. The beginning
-    /// of each later lease acquires this step (`OPENED`), so the thread of that lease sees the flag.
+    /// of each later lease acquires this step (`OPENED`), so that lease's thread sees the flag.
     pub fn end_pause(&self) {
         self.0.fetch_and(!PAUSED, OPENED.release());
     }

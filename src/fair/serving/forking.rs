@@ -13,10 +13,9 @@ use crate::fair::scheduler::queues::Queues;
 use crate::sync::{Arc, thread};
 use crate::task::{Bed, Captured, Flow, Job};
 
-/// Offers a fork, and returns the index of the shard with the offer. `latch` is the innermost
-/// enclosing latch at which a thread other than the caller can wait, or null if there is none.
-/// Wakes the threads that sleep at `latch` or at its outer latches: they are allowed to run this
-/// fork.
+/// Offers a fork, and returns the index of the shard with the offer. Of the latches around the
+/// fork, other threads can wait only at `latch` and at its outer latches. It is null if there is no
+/// such latch. Wakes the threads that sleep at these latches: they are allowed to run this fork.
 ///
 /// # Safety
 ///

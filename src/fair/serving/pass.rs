@@ -18,10 +18,11 @@ use crate::task::{AnyTask, Ended, ExecutorId, Gate, Limited, is_telling};
 use core::task::Waker;
 use core::time::Duration;
 
-/// The bound on a queue's *litter*. If a waiting thread runs or cancels a task, the task ends while
-/// its job is still queued. The task leaves the queue's count of tasks, and its job becomes litter.
-/// But if the litter has reached this bound, the task stays in the count until a server takes its
-/// job. So the number of queued jobs is at most the queue's capacity plus this bound.
+/// The bound on a queue's *litter*. If a waiting thread runs a task, or any thread cancels it, the
+/// task can end while its job is still queued. The task then leaves the queue's count of tasks, and
+/// its job becomes litter. But if the litter has reached this bound, the task stays in the count
+/// until a thread takes its job out of the queue. So the number of queued jobs is bounded, too: by
+/// about the queue's capacity plus this bound.
 const MOST_LITTER: usize = 4096;
 
 pub(crate) struct Pass(LineRef);

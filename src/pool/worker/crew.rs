@@ -379,10 +379,10 @@ impl Local {
         self.start_if_closing();
     }
 
-    /// Starts a thread for jobs that no thread might run otherwise. Called after this worker has
-    /// put jobs into its own deque, or has moved jobs. If this worker has given its place away, it
-    /// runs none of them before it takes the place back. In a closing pool, all other threads may
-    /// have left, or may block. Starts no thread in a hosted pool, or beyond `max_threads`.
+    /// Called after this worker has put jobs into its own deque, or has moved jobs. If this worker
+    /// has given its place away, it runs none of them before it takes the place back. In a closing
+    /// pool, the other threads may have left. So if all others there have left or block, this call
+    /// starts a thread for the jobs. Starts none in a hosted pool, or beyond `max_threads`.
     ///
     /// A thread that leaves after this call locks the crew after this worker. So that thread sees
     /// the jobs, and itself starts a thread for them (`unseat`).

@@ -95,8 +95,9 @@ impl Local {
         while !is_over() {
             looks += 1;
             // With many workers a look takes longer than a yield, so most rounds only yield. The
-            // first look is *deep*: it also finds services within the wait, at any level. The next
-            // deep look comes before the worker sleeps, after yields that can take long.
+            // first look is *deep*: it also finds services within the wait, at any level. Otherwise
+            // the worker would see these services' jobs only in the next deep look. That look comes
+            // just before the worker sleeps, after yields that can take long.
             let may_help = looks.is_power_of_two();
             let is_deep = looks == 1 && again(|| self.shared.is_there_work());
             if let Some(job) = may_help.then(|| self.leapfrog(wait, is_deep, false)).flatten() {
