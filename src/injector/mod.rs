@@ -35,8 +35,8 @@
 //!   them `TAKEN`. An orphan's slot belongs to the consumer that claims the orphan.
 //! - **I4** A segment is unlinked only when all its slots are settled and `head` is in a later
 //!   segment. A slot that has an owner is not settled, so the owner may use the slot's segment.
-//! - **I5** A thread that uses a segment or an orphan without owning a slot in it is a visitor. The
-//!   visitor found the segment or orphan after its visit began.
+//! - **I5** A thread that uses a segment or an orphan is a visitor, unless it owns a slot in it or
+//!   in an earlier segment. The visitor found the segment or orphan after its visit began.
 //! - **I6** Only the sweeper reuses or frees unlinked segments and orphans. After the unlinking,
 //!   and before the reuse or freeing, it finds that there is no visitor.
 //! - **I7** The pointer beside `head` or `tail` points to the segment whose number is in that word.

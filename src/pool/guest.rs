@@ -4,8 +4,8 @@
 //! (`run_in_waits`, in `hosted.rs`) is one of the threads of a hosted pool, and a worker until the
 //! thread ends. Each has a *seat*: the data of a worker that other threads see, such as its deque.
 //!
-//! - `alive` counts a worker for life while it has its seat, and `blocked` while it blocks: it is
-//!   one of the `target` threads that the pool is to have. Neither ever counts a guest.
+//! - `alive` counts a worker for life while it has its seat, and `blocked` while it blocks. Such a
+//!   worker is one of the `target` threads that the pool is to have. Neither ever counts a guest.
 //! - `present` counts the threads for which the pool's end waits. It counts a guest. It does not
 //!   count a worker for life after `run_in_waits` has returned, because that thread may live on
 //!   after the pool's end. But it counts the worker again while it leaves.
