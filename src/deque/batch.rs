@@ -125,10 +125,11 @@ impl<T> Stealer<T> {
         self.steal_batch_with_limit_and_pop(dest, MAX_BATCH)
     }
 
-    /// Moves about half of the items, at most `limit`, into another deque, and pops one item.
+    /// Steals about half of the items, at most `limit`. Returns one of them, and moves the others
+    /// into another deque.
     ///
     /// Returns the item of the batch that this deque's owner would have popped first. If `dest` is
-    /// this deque's own worker, this call pops from `dest`. If `dest` is at its maximum capacity,
+    /// this deque's own worker, this call only pops an item from `dest`. If `dest` is at its maximum capacity,
     /// this call takes one item and moves none. Otherwise it moves the rest of the batch as
     /// [`steal_batch_with_limit`](Self::steal_batch_with_limit) does.
     ///

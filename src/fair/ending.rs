@@ -321,9 +321,9 @@ impl FairScheduler {
         };
         let lines = self.scheduler.queues.table.iter();
         lines.for_each(|line| ends::close(&self.scheduler, line, how));
-        // A token's listener may wait until the scheduler is idle. A task that is pending then may
-        // end only when the token of another queue is cancelled. So this thread marks all tokens as
-        // cancelled before it calls the first listener.
+        // A token's listener may wait until the scheduler is idle, and so for a task that ends only
+        // when another queue's token is cancelled. If that token were not marked yet, the wait
+        // might never end. So this thread marks all tokens before it calls the first listener.
         let marked: Vec<_> = tokens.iter().filter_map(|it| it.mark(None)).collect();
         for marked in marked {
             self.scheduler.below.panics.take(|| marked.tell());

@@ -146,9 +146,10 @@ const KEPT: usize = 64 << 10;
 /// # Progress
 ///
 /// Pushing is lock-free: one fetch-add. Once per segment (256 small items), producers link the next
-/// segment, in steps that any of them can complete. Taking is lock-free except for one bounded
+/// segment, in steps that any of them can complete. Taking is lock-free except for one
 /// wait. If a producer is stopped between claiming a slot and filling it, the slot's consumer waits
-/// for 15 µs. Then the consumer gives the slot up, or keeps waiting if 8,191 are given up already.
+/// for 15 µs, and then gives the slot up. Only if 8,191 slots are given up already does the
+/// consumer wait until the producer goes on.
 ///
 /// No thread waits for a consumer. Apart from the wait for a stopped producer, a stopped thread
 /// delays only the reuse of segments and the freeing of memory.

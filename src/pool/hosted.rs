@@ -123,10 +123,10 @@ impl WorkerThread {
     /// thread, such as that of a main loop, that has work of its own between its calls of the pool.
     ///
     /// The thread runs jobs only in its waits ([`join`](ThreadPool::join) says which), and in
-    /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that it has spawned. The
-    /// thread makes its call of a [broadcast](ThreadPool::broadcast) in its next wait or
-    /// `yield_now`. The pool is not [idle](ThreadPool::wait_idle) while the thread lives, and calls
-    /// no hooks for it.
+    /// [`yield_now`](crate::pool::yield_now). Other workers steal the jobs that it has spawned. A
+    /// closure that is [broadcast](ThreadPool::broadcast) runs on this thread in its next wait or
+    /// `yield_now`. While the thread lives, the pool is not [idle](ThreadPool::wait_idle). The pool
+    /// calls no hooks for the thread.
     ///
     /// The pool's [end](ThreadPool::shutdown) does not wait for this thread. When the thread ends,
     /// the pool has one thread less. Jobs that are left at the end of the pool or of this thread,

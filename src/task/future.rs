@@ -225,8 +225,8 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> FutureCell<F> {
     }
 
     /// Stores the result, and calls the waker that the handle has left, if there is one. If
-    /// `result` is `Ok(None)`, the output was dropped already, and this call only notes the end.
-    /// Afterwards calls [`Polling::ended`] if `Enrollment::leave` has asked for that (`is_out`). If
+    /// `result` is `Ok(None)`, the output was dropped already, so there is nothing to store.
+    /// Afterwards calls [`Polling::ended`] if `is_out`: `Enrollment::leave` has asked for that. If
     /// these calls panic, returns the payload of the first panic as an error.
     fn tell(
         &self,

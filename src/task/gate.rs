@@ -1,7 +1,7 @@
 //! Threads that wait for tasks: which tasks they run meanwhile, and where they sleep. A *gate*
 //! limits how many threads run the tasks of a queue; a *place* is room for one of them. If a
-//! scheduler runs on the threads of an executor that has a gate itself, that gate is *below* those
-//! of the scheduler's queues.
+//! scheduler's executor is a queue of another scheduler, that queue's gate is *below* those of the
+//! first scheduler's queues.
 
 use super::any::{AnyTask, Limited};
 use super::cancel::is_telling;
@@ -136,7 +136,8 @@ impl AnyTask {
 
     /// Runs the task, for which this thread waits, if this thread may run it. But if the task's
     /// queue is cancelled, or this thread is dropping the queue's tasks, drops the task instead.
-    /// Another thread might never drop the task, because the canceller may wait for this thread.
+    /// If another thread cancels the queue, it might never drop the task, because it may itself
+    /// wait for this thread.
     pub(super) fn run_here(&self) -> Here {
         depth::inside(|| self.run_inside(self.home(), self.limited()))
     }

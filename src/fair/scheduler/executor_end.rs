@@ -67,8 +67,8 @@ fn end(scheduler: &Arc<Scheduler>) {
 pub(crate) fn cancel_all(scheduler: &Arc<Scheduler>) {
     // `cancel_each` ends leases, and the end of a lease may submit a ticket. The executor refuses
     // the ticket, and the drop of the ticket calls this function again on this thread. `CANCELLING`
-    // ends that recursion. If this thread queues a task meanwhile, a later round drops it. If
-    // another thread queues a task, that thread drops it.
+    // ends that recursion. If this thread queues a task meanwhile, a later round of
+    // `cancel_each` drops it. If another thread queues a task, that thread drops it.
     let outer = CANCELLING.try_with(|it| it.replace(&**scheduler)).unwrap_or(ptr::null());
     if !ptr::eq(outer, &**scheduler) {
         scheduler.below.as_dropper(|| cancel_each(scheduler));

@@ -133,8 +133,8 @@ impl Pool {
 
     /// Called after jobs were queued or moved. In a cancelled pool, the thread that drops the
     /// queued jobs might have missed them. So this call makes a thread that waits for the pool's
-    /// end look again for jobs to drop. If a *hosted* pool, which starts no threads itself, has
-    /// neither a thread nor a guest left, drops the jobs.
+    /// end look again for jobs to drop. A *hosted* pool starts no threads itself. If such a pool
+    /// has neither a thread nor a guest left, this call drops the jobs.
     #[inline]
     pub(crate) fn look_after_missed(&self) {
         // Relaxed: the thread that has set a bit fences (`fence_as_sleeper`), then looks for jobs.

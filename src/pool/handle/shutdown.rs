@@ -110,8 +110,9 @@ impl ThreadPool {
         Ok(Pool::wait_until_gone(shared, time.and_then(clock::after)))
     }
 
-    /// Refuses further jobs as [`shutdown`](Self::shutdown) does, but does not wait for the
-    /// threads. Nor does dropping the last handle later. Any thread may call this.
+    /// Closes the pool as [`shutdown`](Self::shutdown) does, but does not wait for the threads. If
+    /// the last handle is dropped later, that drop does not wait for them either. Any thread may
+    /// call this.
     ///
     /// # Examples
     ///

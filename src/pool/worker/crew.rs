@@ -252,9 +252,9 @@ impl Pool {
         // Relaxed: `may_go` and `stay` are hints. A worker that is woken needlessly sleeps again.
         if surplus > self.idle.may_go.load(Relaxed) {
             // A worker that sleeps without a timeout (`stay`) never leaves by itself. Once woken,
-            // it finds `SPARE`, sleeps again with a timeout, and can then leave. `notify_one` would
-            // wake the same worker each time, the last to fall asleep. Twice as many workers as are
-            // surplus are woken, so that the next calls need to wake none.
+            // it finds `SPARE`, sleeps again with a timeout, and can then leave. `notify_one` wakes
+            // the worker that fell asleep last, so each call could wake the same one. So this call
+            // wakes several at once: twice as many as are surplus, so that the next need not.
             if self.idle.stay.load(Relaxed) > 0 {
                 self.idle.searchers.notify_many(2 * surplus);
             } else {

@@ -136,8 +136,8 @@ impl Local {
     }
 
     /// Takes the oldest job of a random worker's deque, or else a future that has yielded there.
-    /// Such a job could starve otherwise, while its worker and the thieves are busy with newer
-    /// jobs.
+    /// Such a job could starve otherwise, while its worker pops newer jobs and other workers find
+    /// jobs elsewhere.
     fn take_from_any(&self) -> Option<Job> {
         self.shared.registry.with(|seats| {
             let any = seats.get(self.random() % seats.len().max(1))?;
