@@ -153,9 +153,10 @@ pub(crate) fn steal_from_servers<T, S: Server<T>>(
             view.parent = parent;
             let view = &all[index];
             // `path` has the services by which the search has come to this one, from the innermost
-            // outwards. `take` checks that they are all still open. The address of a half or scope
-            // is part of a wait's id. So once a service has ended, a new wait can get the same id.
-            // Without the check, the search could mistake this service for one within `wait`.
+            // outwards. `take` checks that they are all still open. The id of a wait is the
+            // address of its half or scope. So once a service has ended, a new wait can get the
+            // same id. Without the check, the search could mistake this service for one within
+            // `wait`.
             let path = iter::successors(parent, |&it: &usize| all[it].parent);
             let is_so = || path.clone().all(|it| all[it].is_still(seats));
             let job = view.take(seats, raids, is_such, &is_so);
