@@ -21,6 +21,11 @@ use std::process::Command;
 /// The fewest executions of a credible model. A model with fewer has no concurrency to speak of.
 const FLOOR: u64 = 12;
 
+/// Returns the path of a file of models, given the binary and its module, as in `loom_deque::batch`.
+pub(crate) fn source(file: &str) -> String {
+    format!("loom-tests/{}.rs", file.trim_start_matches("loom_").replace("::", "/"))
+}
+
 pub(crate) fn usage() -> clap::Command {
     clap::Command::new("loom")
         .about("Run the models, and count the executions that loom explores")

@@ -4,6 +4,7 @@
 //! model now passes without the ordering, this is no error. The command then searches all models.
 
 use crate::listing::{self, Listed};
+use crate::loom;
 use crate::tsv::{self, cell};
 use runner::Result;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,12 +32,12 @@ pub(crate) fn unfit(
     known: &Witnesses,
 ) -> Result<Vec<String>> {
     let is_listed = |key: &str| listed.iter().any(|row| row.key == key);
-    let gone = |key: &str| format!("there is no such site: {key}");
     let mut errors = Vec::new();
     let unknown = keys.iter().filter(|key| !known.contains_key(*key) && !is_listed(key));
     errors.extend(unknown.map(|key| format!("no witness is recorded for {key}")));
     let rows = listed.iter().map(|row| &row.key).chain(known.keys());
-    errors.extend(rows.filter(|key| !keys.contains(*key)).map(|key| gone(key)));
+    let gone = rows.filter(|key| !keys.contains(*key));
+    errors.extend(gone.map(|key| format!("there is no such site: {key}")));
     for (key, witness) in known {
         if !is_in_source(witness)? {
             errors.push(format!("{key}: there is no model {witness}"));
@@ -48,9 +49,8 @@ pub(crate) fn unfit(
 
 /// Whether the source has a model, given its full name, such as `loom_deque::thieves::name`.
 fn is_in_source(model: &str) -> Result<bool> {
-    let (path, name) = model.rsplit_once("::").ok_or("a model's name has a path")?;
-    let path = path.strip_prefix("loom_").unwrap_or(path).replace("::", "/");
-    let text = listing::text_of(&format!("loom-tests/{path}.rs"))?;
+    let (file, name) = model.rsplit_once("::").ok_or("a model's name has a path")?;
+    let text = listing::text_of(&loom::source(file))?;
     Ok(text.contains(&format!("fn {name}(")))
 }
 

@@ -3,6 +3,7 @@
 
 use super::bugs;
 use super::claims::{claims, first_sentence};
+use crate::loom;
 use crate::tsv::{self, Row, cell, count, number, sum};
 use runner::table::{Table, grouped};
 use runner::{Result, folders};
@@ -127,8 +128,7 @@ impl Report {
         }
         let mut rows = Vec::new();
         for (target, models) in &by_file {
-            let path = target.trim_start_matches("loom_").replace("::", "/");
-            let path = format!("loom-tests/{path}.rs");
+            let path = loom::source(target);
             let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
             let about = first_sentence(&text);
             let executions = models.iter().map(|row| number(row, "executions")).sum();
