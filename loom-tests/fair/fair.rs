@@ -19,7 +19,7 @@
 //! | `LOOK` | `Joiners::add` | `a_joiner_is_woken_for_a_place_that_becomes_free` |
 //! | `LOOK` | `serve`, having found work | `a_ticket_that_has_found_a_task_calls_for_help` |
 //!
-//! The other pairs are in `fair_parts.rs`.
+//! The other pairs are in `life.rs` and `fair_parts.rs`.
 
 use crate::common::trace::Trace;
 use crate::common::tray::{First, Ticking, Tray, scheduler, submit, the_next_is_served};

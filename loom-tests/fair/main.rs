@@ -8,6 +8,7 @@ mod fair;
 mod fair_ends;
 mod fair_parts;
 mod forks;
+mod life;
 mod meetings;
 mod permits;
 mod steps;
