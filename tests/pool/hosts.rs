@@ -107,6 +107,16 @@ fn what_a_guest_of_a_pool_without_threads_leaves_is_dropped() {
     in_a_minute(move || pool.wait_idle().unwrap());
 }
 
+/// Spawns a job into a pool that loses its last worker during the call. The job owns `last`.
+fn spawn_deserted(pool: &ThreadPool, worker: WorkerThread, last: impl Send + 'static) {
+    let mut worker = Some(worker);
+    let jobs = iter::once_with(|| {
+        drop(worker.take());
+        move || drop(last)
+    });
+    pool.spawn_batch(jobs).unwrap();
+}
+
 /// A spawner or a guest finds that the pool has lost its last thread, and drops a job. Meanwhile
 /// another thread shuts the pool down.
 #[test]
@@ -118,14 +128,8 @@ fn the_end_of_a_pool_waits_for_the_thread_that_drops_its_jobs() {
             tell.send(()).unwrap();
             let _ = released.recv_timeout(MINUTE);
         });
-        let (mut worker, same) = (Some(worker), pool.clone());
-        let spawns = move || {
-            let jobs = iter::once_with(|| {
-                drop(worker.take());
-                move || drop(last)
-            });
-            same.spawn_batch(jobs).unwrap();
-        };
+        let same = pool.clone();
+        let spawns = move || spawn_deserted(&same, worker, last);
         let same = pool.clone();
         let thread =
             thread::spawn(move || if is_guest { same.take_part(spawns) } else { spawns() });
@@ -163,12 +167,7 @@ fn a_listener_of_the_end_of_a_deserted_pool_waits_for_an_idle_pool() {
                 worker.run_in_waits().unwrap();
                 return pool.spawn_detached(move || drop(last)).unwrap();
             }
-            let mut worker = Some(worker);
-            let jobs = iter::once_with(|| {
-                drop(worker.take());
-                move || drop(last)
-            });
-            pool.spawn_batch(jobs).unwrap();
+            spawn_deserted(&pool, worker, last);
         };
         thread::spawn(drops).join().unwrap();
         assert_eq!(done(listener), Ok(Ok(())), "at the end of a worker: {is_of_worker}");
