@@ -241,13 +241,12 @@ impl Pool {
             self.attention.fetch_or(MISSING, Relaxed);
         }
         drop(crew);
-        if is_missing {
-            self.fence_as_sleeper();
+        if !is_missing {
+            return;
         }
+        self.fence_as_sleeper();
         drop(rests); // before `drop_if_deserted`, which can report the pool's end
-        if is_missing {
-            self.drop_if_deserted();
-        }
+        self.drop_if_deserted();
     }
 
     /// Drops the queued jobs if this is an open hosted pool that has neither a thread nor a guest.

@@ -154,7 +154,7 @@ impl Local {
         let outer = flag.swap(true, Relaxed);
         searchers.search().prepare().cancel().found(|| self.shared.is_there_work());
         if !self.shared.run_enough(0) {
-            self.shared.idle.spares.notify_many(1);
+            self.shared.idle.notify_spare();
         }
         run();
         flag.store(outer, Relaxed); // Relaxed: a late reader only wakes a worker needlessly

@@ -106,9 +106,9 @@ pub(crate) fn reason_of(scheduler: &Scheduler, line: &Line) -> Option<Text> {
 }
 
 /// Cancels the queue, and returns how many tasks this call has dropped. A server that has taken a
-/// task already may still begin it. The caller has a hold or a handle. Returns `None`, and
-/// drops no task, if calls further up this thread's stack cancel the queue and the stack is half
-/// full (`nested`).
+/// task already may still begin it. The caller has a hold or a handle. Returns `None`, and drops no
+/// task, if calls further up this thread's stack cancel the queue and the stack is half full
+/// (`nested`).
 pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, why: Option<Text>) -> Option<usize> {
     // This call can end the queue's last task. So it takes a hold: the end of the last lease or
     // hold notifies the threads that wait until the queue is idle.
@@ -126,11 +126,10 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, why: Option<Text>)
         let dropped = discard(panics, line, line.cause());
         dropped + end_futures(panics, line, line.cause())
     };
-    let dropped = scheduler.below.as_dropper(|| nested(line, drops));
-    if dropped.is_none() {
+    let Some(dropped) = scheduler.below.as_dropper(|| nested(line, drops)) else {
         end_lease(scheduler, line);
         return None;
-    }
+    };
     line.is_cancelled.store(true, Relaxed);
     // Ends a pause, because servers have to drop the tasks that arrive late, and no server comes to
     // a paused queue. The pause ends after the drops above: a server that sees a resumed queue may
@@ -141,7 +140,7 @@ pub(crate) fn cancel(scheduler: &Arc<Scheduler>, line: &Line, why: Option<Text>)
     // A scheduler over the queue drops its tasks, too.
     scheduler.below.as_dropper(|| tell_end(scheduler, line));
     end_lease(scheduler, line);
-    dropped
+    Some(dropped)
 }
 
 /// Cancels the queue `id` as [`cancel`] does, if that queue still exists.

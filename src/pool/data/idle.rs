@@ -111,11 +111,16 @@ impl Idle {
     /// Notifies a spare worker, because one worker less runs. Also notifies a dozing worker,
     /// because jobs are perhaps left.
     pub fn notify_of_place(&self) {
+        self.notify_spare();
+        self.notify_one();
+    }
+
+    /// Notifies a spare worker.
+    pub(crate) fn notify_spare(&self) {
         // `spares.notify_one` would wake no spare worker while another spare worker searches. That
         // worker might have counted the running workers before this change, and would sleep again.
         // `notify_many` wakes a worker even while others search.
         self.spares.notify_many(1);
-        self.notify_one();
     }
 
     pub(crate) fn notify_all(&self) {

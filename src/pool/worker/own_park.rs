@@ -104,7 +104,7 @@ fn pass_on(pool: &Pool) {
     for _ in 0..pool.registry.with(<[_]>::len) {
         passing((this, false));
         pool.idle.searchers.notify_many(1);
-        pool.idle.spares.notify_many(1);
+        pool.idle.notify_spare();
         if passing((this, false)) != (this, true) {
             break;
         }
